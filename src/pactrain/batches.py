@@ -1,0 +1,176 @@
+"""One view of all the kinds of data `fit` takes: arrays, a Dataset, a DataLoader, or any re-iterable of batches."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, TensorDataset
+
+from pactrain.errors import DataError
+
+EVALUATION_BATCH = 1024
+
+
+class Batches(Protocol):
+    """Batches for training (shuffled by a seed) and for measuring (every example once)."""
+
+    def epoch(self, seed: int) -> Iterator[Any]:
+        """Training batches of one epoch."""
+
+    def ordered(self) -> Iterator[Any]:
+        """Every example once."""
+
+    def subset(self, examples: int, seed: int) -> list[Any]:
+        """Batches that hold about `examples` examples chosen at random."""
+
+
+class TensorBatches:
+    """Examples held as tensors on the device; batches are rows picked by index."""
+
+    def __init__(self, tensors: tuple[Tensor, ...], batch_size: int) -> None:
+        self.tensors = tensors
+        self.batch_size = batch_size
+
+    def __len__(self) -> int:
+        return len(self.tensors[0])
+
+    def _rows(self, index: Tensor) -> tuple[Tensor, ...]:
+        return tuple(t[index] for t in self.tensors)
+
+    def epoch(self, seed: int) -> Iterator[tuple[Tensor, ...]]:
+        n = len(self)
+        if self.batch_size >= n:
+            yield self.tensors
+            return
+        order = torch.randperm(n, generator=torch.Generator().manual_seed(seed)).to(self.tensors[0].device)
+        shuffled = self._rows(order)
+        steps = max(1, round(n / self.batch_size))  # batches of equal size: a tiny last one would be mostly noise
+        edges = [n * i // steps for i in range(steps + 1)]
+        for a, b in zip(edges, edges[1:], strict=False):
+            yield tuple(t[a:b] for t in shuffled)
+
+    def ordered(self) -> Iterator[tuple[Tensor, ...]]:
+        for a in range(0, len(self), EVALUATION_BATCH):
+            yield tuple(t[a : a + EVALUATION_BATCH] for t in self.tensors)
+
+    def subset(self, examples: int, seed: int) -> list[tuple[Tensor, ...]]:
+        if examples >= len(self):
+            return list(self.ordered())
+        order = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed))[:examples]
+        picked = TensorBatches(self._rows(order.to(self.tensors[0].device)), self.batch_size)
+        return list(picked.ordered())
+
+
+class LoaderBatches:
+    """Batches that come from the user's own iterable; its order is its own."""
+
+    def __init__(self, source: Iterable[Any], device: torch.device) -> None:
+        self.source = source
+        self.device = device
+
+    def epoch(self, seed: int) -> Iterator[Any]:
+        torch.manual_seed(seed)  # a shuffling DataLoader draws its order from the global generator
+        return self.ordered()
+
+    def ordered(self) -> Iterator[Any]:
+        for batch in self.source:
+            yield to_device(batch, self.device)
+
+    def subset(self, examples: int, seed: int) -> list[Any]:
+        torch.manual_seed(seed)
+        batches, seen = [], 0
+        for batch in self.ordered():
+            batches.append(batch)
+            seen += rows(batch)
+            if seen >= examples:
+                break
+        return batches
+
+
+def rows(batch: Any) -> int:
+    """Number of rows of a batch, as far as its first tensor tells."""
+    if isinstance(batch, Tensor):
+        return len(batch) if batch.ndim else 1
+    items = batch.values() if isinstance(batch, Mapping) else batch if isinstance(batch, (tuple, list)) else ()
+    return next((rows(item) for item in items), 1)
+
+
+def to_device(batch: Any, device: torch.device) -> Any:
+    """The batch with all its tensors on the device."""
+    if isinstance(batch, Mapping):
+        return {k: to_device(v, device) for k, v in batch.items()}
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*(to_device(v, device) for v in batch))
+    if isinstance(batch, (tuple, list)):
+        return type(batch)(to_device(v, device) for v in batch)
+    return batch.to(device) if hasattr(batch, "to") else batch
+
+
+def as_batches(data: Any, *, batch_size: int | None, device: torch.device, role: str = "training") -> Batches:
+    """Read `data` of any kind `fit` takes.  `batch_size=None` leaves it to the caller to set it."""
+    if isinstance(data, (TensorBatches, LoaderBatches)):
+        return data
+    if isinstance(data, TensorDataset):
+        data = data.tensors
+    if _is_pair(data):
+        tensors = tuple(_tensor(part, i, role).to(device) for i, part in enumerate(data))
+        _check_rows(tensors, role)
+        return TensorBatches(tensors, batch_size or len(tensors[0]))
+    if isinstance(data, DataLoader):
+        return LoaderBatches(data, device)
+    if isinstance(data, Dataset):
+        if not hasattr(data, "__len__"):
+            return LoaderBatches(DataLoader(data, batch_size=batch_size or 128), device)
+        if not len(data):
+            raise DataError(f"the {role} Dataset is empty")
+        return LoaderBatches(DataLoader(data, batch_size=batch_size or 128, shuffle=True), device)
+    if isinstance(data, Iterator):
+        raise DataError(
+            f"the {role} data is a {type(data).__name__}, which can be read only once; every epoch and the certificate "
+            "read it again: pass a list, a DataLoader, a Dataset or an (X, y) pair"
+        )
+    if isinstance(data, Iterable):
+        return LoaderBatches(data, device)
+    raise DataError(
+        f"{role} data of type {type(data).__name__} cannot be read; pass an (X, y) pair of arrays or tensors, "
+        "a Dataset, a DataLoader, or a list of batches"
+    )
+
+
+def _is_pair(data: Any) -> bool:
+    return isinstance(data, tuple) and len(data) >= 2 and all(hasattr(part, "__array__") for part in data)
+
+
+def _tensor(part: Any, position: int, role: str) -> Tensor:
+    if isinstance(part, Tensor):
+        tensor = part.detach()
+    else:
+        array = np.asarray(part)
+        if array.dtype.kind not in "fiub":
+            raise DataError(
+                f"array {position} of the {role} data has dtype {array.dtype}; only numbers can be trained on: "
+                "encode categories and texts first (the command line does it for CSV files)"
+            )
+        tensor = torch.from_numpy(np.ascontiguousarray(array))
+    if tensor.dtype == torch.float64:
+        tensor = tensor.to(torch.get_default_dtype())
+    elif tensor.dtype in (torch.int8, torch.int16, torch.int32, torch.uint8, torch.bool):
+        tensor = tensor.long()
+    return tensor
+
+
+def _check_rows(tensors: tuple[Tensor, ...], role: str) -> None:
+    lengths = [len(t) if t.ndim else 0 for t in tensors]
+    if len(set(lengths)) > 1:
+        raise DataError(f"the {role} arrays have different numbers of rows: {lengths}")
+    if not lengths[0]:
+        raise DataError(f"the {role} data has no rows")
+    for i, t in enumerate(tensors):
+        if t.is_floating_point() and not bool(torch.isfinite(t).all()):
+            bad = (~torch.isfinite(t.reshape(len(t), -1))).any(1).nonzero()[0].item()
+            raise DataError(
+                f"array {i} of the {role} data holds NaN or infinity, first in row {bad}; "
+                "impute or drop such rows (the command line imputes missing values)"
+            )

@@ -1,0 +1,15 @@
+"""What every bound returns when it is used for training."""
+
+from typing import NamedTuple
+
+from torch import Tensor
+
+
+class Objective(NamedTuple):
+    """A bound split into its terms; `total` is the one to differentiate."""
+
+    total: Tensor
+    risk: Tensor
+    complexity: Tensor
+    kl: Tensor
+    gamma: float

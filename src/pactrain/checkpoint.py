@@ -1,0 +1,94 @@
+"""Files written whole or not at all, and the state of a run in one safetensors file."""
+
+import json
+import os
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from pactrain.errors import RunError
+
+
+def write_atomic(path: Path, content: bytes | str) -> None:
+    """Write a file so that a reader, or a crash, sees the old content or the new one and nothing between."""
+    data = content.encode() if isinstance(content, str) else content
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(name, 0o644)
+        os.replace(name, path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+def write_json(path: Path, values: Any) -> None:
+    """One JSON document, written atomically.  Numbers that are not finite become null."""
+    write_atomic(path, json.dumps(plain(values), indent=1, allow_nan=False) + "\n")
+
+
+def plain(values: Any) -> Any:
+    """Values as JSON can hold them."""
+    if isinstance(values, dict):
+        return {str(k): plain(v) for k, v in values.items()}
+    if isinstance(values, (list, tuple)):
+        return [plain(v) for v in values]
+    if isinstance(values, float):
+        return values if values - values == 0 else None
+    return values
+
+
+def save_state(path: Path, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
+    """Tensors and plain values in one safetensors file, written atomically."""
+    kept = {k: v.detach().cpu().contiguous().clone() for k, v in tensors.items()}
+    write_atomic(path, save(kept, metadata={"values": json.dumps(values)}))
+
+
+def load_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The inverse of `save_state`."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            values = json.loads((file.metadata() or {}).get("values", "{}"))
+            return {k: file.get_tensor(k) for k in file.keys()}, values  # noqa: SIM118
+    except Exception as error:
+        raise RunError(f"{path} cannot be read as a safetensors file ({error}); start again without resuming") from error
+
+
+def pack_optimizer(optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Any torch optimiser's state as named tensors and plain values."""
+    state = optimizer.state_dict()
+    tensors: dict[str, Tensor] = {}
+    scalars: dict[str, Any] = {}
+    for index, entry in state["state"].items():
+        for key, value in entry.items():
+            if isinstance(value, Tensor):
+                tensors[f"optimizer/{index}/{key}"] = value
+            else:
+                scalars[f"{index}/{key}"] = value
+    return tensors, {"scalars": scalars, "groups": state["param_groups"]}
+
+
+def unpack_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
+    """Give an optimiser the state that `pack_optimizer` took."""
+    state: dict[int, dict[str, Any]] = {}
+    for name, tensor in tensors.items():
+        if name.startswith("optimizer/"):
+            _, index, key = name.split("/", 2)
+            state.setdefault(int(index), {})[key] = tensor
+    for name, value in values["scalars"].items():
+        index, key = name.split("/", 1)
+        state.setdefault(int(index), {})[key] = value
+    groups = [
+        {k: tuple(v) if isinstance(v, list) and k == "betas" else v for k, v in group.items()}
+        for group in values["groups"]
+    ]
+    optimizer.load_state_dict({"state": state, "param_groups": groups})

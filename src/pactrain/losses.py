@@ -1,0 +1,188 @@
+"""Losses with one value an example, their declared range, and how a batch is read."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from pactrain.errors import DataError, PactrainError
+
+Predict = Callable[..., Any]
+PerExample = Callable[[Tensor, Tensor], Tensor]
+Task = Literal["classification", "regression"]
+
+TARGET_KEYS = ("labels", "label", "target", "targets", "y")
+
+
+@dataclass(frozen=True)
+class Loss:
+    """A named loss: `per_example(output, target)`, its range, and the kind of target it takes."""
+
+    name: str
+    per_example: PerExample
+    task: Task
+    low: float = 0.0
+    high: float = float("inf")
+
+    def __call__(self, predict: Predict, batch: Any) -> Tensor:
+        """Per-example losses of a batch."""
+        output, target = predict_batch(predict, batch)
+        return per_row(self.per_example(output, target))
+
+    def with_score(self, predict: Predict, batch: Any) -> tuple[Tensor, Tensor]:
+        """Per-example losses, and per-example 0-1 errors (classification) or squared errors (regression)."""
+        output, target = predict_batch(predict, batch)
+        losses = per_row(self.per_example(output, target))
+        if self.task == "classification":
+            return losses, per_row((classes(output) != target).double())
+        return losses, per_row((output.reshape(target.shape) - target).double().square())
+
+
+CustomLoss = Callable[[Predict, Any], Tensor]
+AnyLoss = Loss | CustomLoss
+
+
+def classes(output: Tensor) -> Tensor:
+    """The predicted class: the largest score, or the sign where there is one score only."""
+    if output.ndim > 1 and output.shape[1] > 1:
+        return output.argmax(1)
+    return (output.reshape(len(output)) > 0).long()
+
+
+def per_row(values: Tensor) -> Tensor:
+    """One value an example: further dimensions (pixels, outputs) are averaged."""
+    return values if values.ndim <= 1 else values.flatten(1).mean(1)
+
+
+def predict_batch(predict: Predict, batch: Any) -> tuple[Tensor, Tensor]:
+    """Call the network on a batch `(inputs, target)`, `(input, input, …, target)` or a mapping with a target key."""
+    if isinstance(batch, Mapping):
+        key = next((k for k in TARGET_KEYS if k in batch), None)
+        if key is None:
+            raise DataError(
+                f"a batch is a mapping with keys {sorted(map(str, batch))} and none of them is a target "
+                f"({', '.join(TARGET_KEYS)}); rename it, or pass loss=callable(predict, batch)"
+            )
+        output = predict(**{k: v for k, v in batch.items() if k != key})
+        return _scores(output), batch[key]
+    if not isinstance(batch, (tuple, list)) or len(batch) < 2:
+        raise DataError(
+            f"a batch must be (inputs, target) or a mapping, not {type(batch).__name__}; "
+            "pass loss=callable(predict, batch) to read it your way"
+        )
+    *inputs, target = batch
+    if len(inputs) == 1 and isinstance(inputs[0], Mapping):
+        return _scores(predict(**inputs[0])), target
+    if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)):
+        return _scores(predict(*inputs[0])), target
+    return _scores(predict(*inputs)), target
+
+
+def _scores(output: Any) -> Tensor:
+    scores = getattr(output, "logits", output)
+    if not isinstance(scores, Tensor):
+        raise DataError(
+            f"the network returned {type(output).__name__}, not a tensor; pass loss=callable(predict, batch) to read it"
+        )
+    return scores
+
+
+def _cross_entropy(output: Tensor, target: Tensor) -> Tensor:
+    return F.cross_entropy(output, target, reduction="none")
+
+
+def _hinge(output: Tensor, target: Tensor) -> Tensor:
+    return F.multi_margin_loss(output, target, reduction="none") * output.shape[1]
+
+
+def _mse(output: Tensor, target: Tensor) -> Tensor:
+    return (_match(output, target) - target).square()
+
+
+def _l1(output: Tensor, target: Tensor) -> Tensor:
+    return (_match(output, target) - target).abs()
+
+
+def _huber(output: Tensor, target: Tensor) -> Tensor:
+    return F.huber_loss(_match(output, target), target, reduction="none")
+
+
+def _log_cosh(output: Tensor, target: Tensor) -> Tensor:
+    error = _match(output, target) - target
+    return error + F.softplus(-2 * error) - torch.log(torch.tensor(2.0, dtype=error.dtype, device=error.device))
+
+
+def _match(output: Tensor, target: Tensor) -> Tensor:
+    if output.shape == target.shape:
+        return output
+    if output.numel() == target.numel() and len(output) == len(target):
+        return output.reshape(target.shape)
+    raise DataError(
+        f"the network's output has shape {tuple(output.shape)} and the target {tuple(target.shape)}; "
+        "they must hold the same number of values an example"
+    )
+
+
+def quantile(level: float) -> Loss:
+    """The pinball loss whose minimiser is the `level` quantile."""
+    if not 0 < level < 1:
+        raise PactrainError(f"quantile level {level} must lie strictly between 0 and 1")
+
+    def pinball(output: Tensor, target: Tensor) -> Tensor:
+        error = target - _match(output, target)
+        return torch.maximum(level * error, (level - 1) * error)
+
+    return Loss(f"quantile:{level:g}", pinball, "regression")
+
+
+LOSSES: dict[str, Loss] = {
+    "cross_entropy": Loss("cross_entropy", _cross_entropy, "classification"),
+    "hinge": Loss("hinge", _hinge, "classification"),
+    "mse": Loss("mse", _mse, "regression"),
+    "l1": Loss("l1", _l1, "regression"),
+    "huber": Loss("huber", _huber, "regression"),
+    "log_cosh": Loss("log_cosh", _log_cosh, "regression"),
+    "quantile": quantile(0.5),
+}
+
+
+def resolve(loss: str | AnyLoss | None, first_batch: Any) -> AnyLoss:
+    """The loss asked for; by default cross-entropy for integer targets and mse for floating-point ones."""
+    if loss is None:
+        return LOSSES["cross_entropy" if _integer_target(first_batch) else "mse"]
+    if isinstance(loss, str):
+        name, _, level = loss.partition(":")
+        if name == "quantile" and level:
+            return quantile(float(level))
+        if loss not in LOSSES:
+            raise PactrainError(
+                f"loss {loss!r} is not known; use one of {', '.join(LOSSES)} (quantile:0.9 for another level), "
+                "or a callable loss(predict, batch) that returns one value an example"
+            )
+        return LOSSES[loss]
+    return loss
+
+
+def _integer_target(batch: Any) -> bool:
+    def peek(*_: Any, **__: Any) -> Tensor:
+        return torch.zeros(0)
+
+    _, target = predict_batch(peek, batch)
+    if not isinstance(target, Tensor):
+        raise DataError(f"the target is {type(target).__name__}, not a tensor; pass loss=callable(predict, batch)")
+    return not target.is_floating_point()
+
+
+def per_example(loss: AnyLoss, predict: Predict, batch: Any) -> Tensor:
+    """Per-example losses, checked to be a non-empty vector."""
+    losses = loss(predict, batch)
+    if not isinstance(losses, Tensor) or losses.ndim != 1 or not len(losses):
+        shape = tuple(losses.shape) if isinstance(losses, Tensor) else type(losses).__name__
+        raise PactrainError(
+            f"the loss returned {shape}; it must return a vector with one loss an example "
+            "(reduction='none'), because the bound counts examples and looks at their spread"
+        )
+    return losses

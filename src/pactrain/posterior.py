@@ -1,0 +1,259 @@
+"""The posterior: a Gaussian over the weights of any `nn.Module`, without touching the module.
+
+The model's own parameters are the means.  The posterior owns one log standard deviation a weight and the prior.
+"""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call
+
+from pactrain.errors import PactrainError
+from pactrain.gaussian import GaussianKL, kl_by_group, spread
+from pactrain.prior import Prior
+
+
+@dataclass
+class _Draw:
+    """What the weights were before a draw was put in their place, and the draw's distance from them."""
+
+    means: Tensor
+    shift: Tensor | None
+
+
+class Posterior(nn.Module):
+    """Q = N(weights of `model`, diag(std²)) against the prior P = N(initial weights, std of the group²).
+
+    Every parameter that requires a gradient is random; frozen ones are constants.  Tied weights are one weight.
+    Nothing in the model is converted or renamed: after training it *is* the deterministic predictor.
+
+    >>> import torch
+    >>> posterior = Posterior(torch.nn.Linear(3, 2))
+    >>> posterior(torch.ones(1, 3)).shape            # at a fresh draw of the weights
+    torch.Size([1, 2])
+    >>> float(posterior.kl())                        # the posterior starts at the prior
+    0.0
+    """
+
+    log_std: nn.Parameter
+    prior_log_std: nn.Parameter
+    prior_mean: Tensor
+
+    def __init__(self, model: nn.Module, prior: Prior | None = None) -> None:
+        super().__init__()
+        prior = prior or Prior()
+        params = {name: p for name, p in model.named_parameters() if p.requires_grad}
+        _check_parameters(params)
+        owners = dict(zip(params, prior.group_names(list(params)), strict=True))
+        self.model = model
+        self.groups: tuple[str, ...] = tuple(dict.fromkeys(owners.values()))
+        self.names: tuple[str, ...] = tuple(name for g in self.groups for name in params if owners[name] == g)
+        self._where = _slices([params[name].numel() for name in self.names])
+        sizes = [sum(params[name].numel() for name in self.names if owners[name] == g) for g in self.groups]
+        self._group_slices = _slices(sizes)
+        self._draw: _Draw | None = None
+        flat = self._read()
+        std = prior.std if prior.std is not None else mean_abs(flat)
+        self.register_buffer("prior_mean", flat.clone())
+        self.log_std = nn.Parameter(torch.full_like(flat, math.log(std)))
+        self.prior_log_std = nn.Parameter(torch.full((len(self.groups),), math.log(std)).to(flat))
+
+    # -- drawing ---------------------------------------------------------------------------------------------------
+
+    def forward(self, *args: Any, generator: torch.Generator | None = None, **kwargs: Any) -> Any:
+        """The network's output at one fresh draw of the weights (inside `sampled()`: at the draw in place)."""
+        if self._draw is not None:
+            return self.model(*args, **kwargs)
+        return functional_call(self.model, self.draw(generator), args, kwargs)
+
+    def draw(self, generator: torch.Generator | None = None) -> dict[str, Tensor]:
+        """One draw of the random weights, differentiable in the means and the log-stds."""
+        shift = self._noise(generator) * self.log_std.exp()
+        return {
+            name: p + shift[at].view_as(p).to(p.dtype)
+            for name, p, at in zip(self.names, self._params(), self._where, strict=True)
+        }
+
+    @contextmanager
+    def sampled(self, generator: torch.Generator | None = None) -> Iterator[nn.Module]:
+        """Inside the block the model's weights are one draw; on leaving, by any way, they are the means, bit for bit.
+
+        Call `backward()` inside the block: the gradients of means and log-stds are then those of `posterior(x)`.
+        """
+        shift = self._noise(generator).mul_(self.log_std.detach().exp())
+        with self._in_place(shift, relative=True):
+            hooks = [
+                p.register_hook(lambda grad, at=at: self._log_std_gradient(grad, at))
+                for p, at in zip(self._params(), self._where, strict=True)
+            ]
+            try:
+                yield self.model
+            finally:
+                for hook in hooks:
+                    hook.remove()
+
+    @contextmanager
+    def prior_draw(self, log_std: Tensor, noise: Tensor) -> Iterator[nn.Module]:
+        """Inside the block the model's weights are prior mean + exp(log_std)·noise; `log_std` has one entry a group."""
+        scale = spread(log_std.exp(), self.prior_mean, self._group_slices)
+        with self._in_place(torch.addcmul(self.prior_mean, scale, noise), relative=False):
+            yield self.model
+
+    @contextmanager
+    def _in_place(self, values: Tensor, *, relative: bool) -> Iterator[None]:
+        if self._draw is not None:
+            raise PactrainError(
+                "the weights already hold a draw: sampled() cannot be nested; leave the first block, "
+                "or call the model directly inside it"
+            )
+        params = self._params()
+        draw = _Draw(self._read(), values if relative else None)
+        try:
+            self._draw = draw
+            with torch.no_grad():
+                for p, at in zip(params, self._where, strict=True):
+                    value = values[at].view_as(p)
+                    p.add_(value) if relative else p.copy_(value)
+            yield
+        finally:
+            with torch.no_grad():
+                for p, at in zip(params, self._where, strict=True):
+                    p.copy_(draw.means[at].view_as(p))
+            self._draw = None
+
+    def _log_std_gradient(self, grad: Tensor, at: slice) -> None:
+        draw = self._draw
+        if draw is None or draw.shift is None:
+            return
+        if self.log_std.grad is None:
+            self.log_std.grad = torch.zeros_like(self.log_std)
+        self.log_std.grad[at].addcmul_(grad.reshape(-1).to(draw.shift.dtype), draw.shift[at])
+
+    def _noise(self, generator: torch.Generator | None) -> Tensor:
+        return torch.empty_like(self.log_std, requires_grad=False).normal_(generator=generator)
+
+    def fresh_noise(self, generator: torch.Generator | None = None) -> Tensor:
+        """Standard normal noise, one entry a random weight."""
+        return self._noise(generator)
+
+    # -- the divergence --------------------------------------------------------------------------------------------
+
+    def kl(self) -> Tensor:
+        """KL(Q‖P) in nats, float64, differentiable in means, log-stds and prior log-stds."""
+        shift = None if self._draw is None else self._draw.shift
+        total: Tensor = GaussianKL.apply(
+            self.log_std, self.prior_log_std, self.mean_shift(), shift, self._group_slices, *self._params()
+        )
+        return total
+
+    @torch.no_grad()
+    def kl_by_group(self, prior_log_std: Tensor | None = None) -> Tensor:
+        """KL of each group in nats, float64, at the given prior log-stds (by default its own)."""
+        prior = self.prior_log_std if prior_log_std is None else prior_log_std
+        return kl_by_group(self.mean_shift(), self.log_std, prior, self._group_slices)
+
+    @torch.no_grad()
+    def mean_shift(self) -> Tensor:
+        """Mean minus prior mean, flat."""
+        means = self._draw.means if self._draw is not None else self._read()
+        return means.sub_(self.prior_mean) if self._draw is None else means - self.prior_mean
+
+    # -- looking inside --------------------------------------------------------------------------------------------
+
+    @property
+    def group_slices(self) -> tuple[slice, ...]:
+        """Where each group stands in the flat vectors (`log_std`, `prior_mean`)."""
+        return self._group_slices
+
+    @property
+    def parameter_slices(self) -> tuple[slice, ...]:
+        """Where each parameter of `means()` stands in the flat vectors."""
+        return self._where
+
+    @property
+    def num_weights(self) -> int:
+        """Number of random weights d."""
+        return self.log_std.numel()
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes the posterior holds beyond the model: log-stds, prior mean, prior log-stds."""
+        return sum(t.numel() * t.element_size() for t in (self.log_std, self.prior_mean, self.prior_log_std))
+
+    @torch.no_grad()
+    def mean_std(self) -> dict[str, float]:
+        """Mean posterior standard deviation of each group."""
+        std = self.log_std.exp()
+        return {g: float(std[at].mean()) for g, at in zip(self.groups, self._group_slices, strict=True)}
+
+    @torch.no_grad()
+    def prior_std(self) -> dict[str, float]:
+        """Prior standard deviation of each group."""
+        return dict(zip(self.groups, self.prior_log_std.exp().tolist(), strict=True))
+
+    @torch.no_grad()
+    def reset_std(self, std: float) -> None:
+        """Set every posterior and prior standard deviation to `std`."""
+        self.log_std.fill_(math.log(std))
+        self.prior_log_std.fill_(math.log(std))
+
+    def log_std_of(self, name: str) -> Tensor:
+        """The log-stds of one parameter, in its shape (a view)."""
+        at = self._where[self.names.index(name)]
+        return self.log_std[at].view_as(self.model.get_parameter(name))
+
+    def extra_repr(self) -> str:
+        return f"{self.num_weights:,} random weights in {len(self.groups)} groups, {self.num_bytes:,} bytes"
+
+    def means(self) -> list[nn.Parameter]:
+        """The model's parameters that are random, in the order of the flat vectors."""
+        return self._params()
+
+    def _params(self) -> list[nn.Parameter]:
+        return [self.model.get_parameter(name) for name in self.names]
+
+    @torch.no_grad()
+    def _read(self) -> Tensor:
+        params = self._params()
+        dtype = params[0].dtype
+        for p in params[1:]:
+            dtype = torch.promote_types(dtype, p.dtype)
+        return torch.cat([p.detach().reshape(-1).to(dtype) for p in params])
+
+
+def mean_abs(weights: Tensor) -> float:
+    """Mean absolute value of the initial weights: the paper's starting scale.  A tenth where all are zero."""
+    value = float(weights.abs().mean())
+    return value if value > 0 else 0.1
+
+
+def _slices(sizes: list[int]) -> tuple[slice, ...]:
+    out, start = [], 0
+    for size in sizes:
+        out.append(slice(start, start + size))
+        start += size
+    return tuple(out)
+
+
+def _check_parameters(params: dict[str, nn.Parameter]) -> None:
+    if not params:
+        raise PactrainError("the model has no parameter that requires a gradient: there is nothing to train")
+    for name, p in params.items():
+        if isinstance(p, nn.UninitializedParameter):
+            raise PactrainError(
+                f"parameter {name!r} is lazy and has no shape yet; run the model once on a batch before training it"
+            )
+        if not p.is_floating_point():
+            raise PactrainError(f"parameter {name!r} has dtype {p.dtype}; only real floating-point weights can be random")
+        if not bool(torch.isfinite(p).all()):
+            raise PactrainError(f"parameter {name!r} holds a value that is not finite; the prior mean must be finite")
+    devices = {p.device for p in params.values()}
+    if len(devices) > 1:
+        raise PactrainError(
+            f"the model's parameters are on several devices ({sorted(map(str, devices))}); put them on one"
+        )

@@ -1,0 +1,1 @@
+"""What a run looks like to a person: one self-contained page."""

@@ -1,0 +1,153 @@
+"""The run folder: everything a run leaves behind, and all that is needed to go on after a crash."""
+
+import json
+import shutil
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torch import Tensor, nn
+
+from pactrain.certificate import Certificate
+from pactrain.checkpoint import load_state, plain, save_state, write_atomic, write_json
+from pactrain.errors import RunError
+from pactrain.moment import Moment
+from pactrain.posterior import Posterior
+from pactrain.report.page import page
+
+if TYPE_CHECKING:
+    from pactrain.fit import Result
+    from pactrain.stages import Trainer
+
+CHECKPOINT_SECONDS = 5.0
+"""Time between checkpoints: what a crash may cost."""
+
+IGNORED_ON_RESUME = ("versions", "threads")
+
+
+class RunFolder:
+    """One run on disk."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.seconds_before = 0.0
+        self._last_checkpoint = time.monotonic()
+
+    @property
+    def _checkpoint(self) -> Path:
+        return self.path / "checkpoint" / "state.safetensors"
+
+    @classmethod
+    def open(cls, path: str | Path, config: dict[str, Any], *, resume: bool) -> "RunFolder":
+        """A new run folder, or an unfinished one to go on with."""
+        folder = cls(Path(path))
+        kept = folder.path / "config.json"
+        if not resume:
+            if folder.path.exists() and (not folder.path.is_dir() or any(folder.path.iterdir())):
+                raise RunError(
+                    f"{folder.path} already exists and is not empty; resume it (resume=True, --resume) or choose another"
+                )
+        elif (folder.path / "metrics.json").exists():
+            raise RunError(f"the run in {folder.path} is complete; there is nothing to resume")
+        elif kept.exists():
+            _same_config(read_json(kept), plain(config), folder.path)
+            return folder
+        folder.path.mkdir(parents=True, exist_ok=True)
+        write_json(kept, config)
+        return folder
+
+    def moment(self) -> Moment | None:
+        """The scan, if it was completed."""
+        file = self.path / "moment.json"
+        return Moment.from_dict(read_json(file)) if file.exists() else None
+
+    def write_moment(self, moment: Moment) -> None:
+        """Keep the scan."""
+        write_atomic(self.path / "moment.json", json.dumps(moment.to_dict()) + "\n")
+
+    def restore(self, trainer: "Trainer") -> list[dict[str, Any]]:
+        """Put the trainer where the last checkpoint left it; the history up to there."""
+        file = self.path / "history.jsonl"
+        if not self._checkpoint.exists():
+            write_atomic(file, "")
+            return []
+        tensors, values = load_state(self._checkpoint)
+        trainer.load(tensors, values)
+        self.seconds_before = trainer.progress.seconds
+        lines = file.read_text().splitlines()[: trainer.progress.epoch]
+        if len(lines) < trainer.progress.epoch:
+            raise RunError(f"{file} has lost lines that the checkpoint knows of; start again in a new folder")
+        write_atomic(file, "".join(f"{line}\n" for line in lines))
+        return [json.loads(line) for line in lines]
+
+    def keep(self, record: dict[str, Any], trainer: "Trainer") -> None:
+        """Append one epoch to the history, and now and then a checkpoint."""
+        with (self.path / "history.jsonl").open("a") as file:
+            file.write(json.dumps(plain(record), allow_nan=False) + "\n")
+        now = time.monotonic()
+        if trainer.progress.done or now - self._last_checkpoint >= CHECKPOINT_SECONDS:
+            save_state(self._checkpoint, *trainer.state())
+            self._last_checkpoint = now
+
+    def finish(self, result: "Result") -> None:
+        """Write what the run ends with; `metrics.json` last, as the sign that it is complete."""
+        save_state(self.path / "model.safetensors", model_tensors(result.model), {})
+        save_state(self.path / "posterior.safetensors", *posterior_tensors(result.posterior))
+        write_json(self.path / "certificate.json", result.certificate.to_dict())
+        write_atomic(self.path / "report.html", page(result))
+        write_json(self.path / "metrics.json", result.metrics | {"notes": result.notes, "interrupted": result.interrupted})
+        shutil.rmtree(self.path / "checkpoint", ignore_errors=True)
+
+
+def read_json(path: Path) -> Any:
+    """A JSON file of a run folder."""
+    try:
+        return json.loads(path.read_text())
+    except (OSError, ValueError) as error:
+        raise RunError(f"{path} cannot be read: {error}") from error
+
+
+def model_tensors(model: nn.Module) -> dict[str, Tensor]:
+    """The network's own `state_dict`, keys unchanged."""
+    return {k: v for k, v in model.state_dict().items() if isinstance(v, Tensor)}
+
+
+def posterior_tensors(posterior: Posterior) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Log-stds and prior means under the parameter's names, and the prior."""
+    tensors = {"prior_log_std": posterior.prior_log_std.data}
+    for name, at in zip(posterior.names, posterior.parameter_slices, strict=True):
+        shape = posterior.model.get_parameter(name).shape
+        tensors[f"log_std/{name}"] = posterior.log_std.data[at].view(shape)
+        tensors[f"prior_mean/{name}"] = posterior.prior_mean[at].view(shape)
+    return tensors, {"groups": list(posterior.groups)}
+
+
+def load_posterior(path: str | Path, posterior: Posterior) -> Posterior:
+    """Fill a posterior over a freshly built network with what a run folder holds."""
+    folder = Path(path)
+    model, _ = load_state(folder / "model.safetensors")
+    posterior.model.load_state_dict(model)
+    tensors, _ = load_state(folder / "posterior.safetensors")
+    try:
+        posterior.prior_log_std.data.copy_(tensors["prior_log_std"])
+        for name, at in zip(posterior.names, posterior.parameter_slices, strict=True):
+            posterior.log_std.data[at] = tensors[f"log_std/{name}"].reshape(-1)
+            posterior.prior_mean[at] = tensors[f"prior_mean/{name}"].reshape(-1)
+    except KeyError as error:
+        raise RunError(f"{folder} holds a posterior over other parameters: {error} is missing") from error
+    return posterior
+
+
+def load_certificate(path: str | Path) -> Certificate:
+    """The certificate of a run folder."""
+    return Certificate.read(Path(path) / "certificate.json")
+
+
+def _same_config(kept: dict[str, Any], asked: dict[str, Any], path: Path) -> None:
+    different = [
+        key for key in sorted(kept.keys() | asked.keys())
+        if key not in IGNORED_ON_RESUME and kept.get(key) != asked.get(key)
+    ]
+    if different:
+        shown = "; ".join(f"{key}: {kept.get(key)!r} there, {asked.get(key)!r} now" for key in different[:3])
+        raise RunError(f"the run in {path} was started with other settings ({shown}); resume it with the same ones")

@@ -1,0 +1,288 @@
+"""The two-stage training loop.
+
+Stage 1 minimises the bound over means, stds and prior.  Stage 2 goes on with the means alone, at the noise that stage 1
+learned, if the network has not been fitted by then.  Every random choice is drawn from (seed, epoch) or (seed, step),
+so a loop continued from a checkpoint is the same loop.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pactrain.auto import Rules
+from pactrain.batches import Batches
+from pactrain.bounds.unbounded import Unbounded
+from pactrain.budget import Budget
+from pactrain.checkpoint import pack_optimizer, unpack_optimizer
+from pactrain.curvature import CurvatureStds
+from pactrain.errors import TrainingError
+from pactrain.evaluate import evaluate, measure
+from pactrain.losses import AnyLoss, per_example
+from pactrain.modes import batch_norms, batch_statistics
+from pactrain.posterior import Posterior
+from pactrain.seeds import derive, generator
+
+OptimizerFactory = Callable[[list[dict[str, Any]]], torch.optim.Optimizer]
+Record = dict[str, Any]
+
+HISTORY_EXAMPLES = 2048
+"""Rows on which the history is measured each epoch, so that its cost does not grow with the data."""
+
+WARMUP_WEIGHTS = 1_000_000
+"""The paper warms up its large networks only."""
+
+
+@dataclass
+class Progress:
+    """Where a run is; all that is needed to go on, beside the tensors."""
+
+    stage: int = 1
+    epoch: int = 0
+    step: int = 0
+    stage1_epochs: int = 0
+    stage2_epochs: int = 0
+    seconds: float = 0.0
+    best_loss: float = math.inf
+    epochs_since_best: int = 0
+    stage1: Record = field(default_factory=dict)
+    done: bool = False
+
+
+class Trainer:
+    """One run of the two stages."""
+
+    def __init__(
+        self,
+        posterior: Posterior,
+        batches: Batches,
+        loss: AnyLoss,
+        bound: Unbounded,
+        rules: Rules,
+        *,
+        seed: int,
+        steps_per_epoch: int,
+        start_loss: float,
+        budget: Budget,
+        test: Batches | None,
+        optimizer: OptimizerFactory | None = None,
+    ) -> None:
+        self.posterior, self.batches, self.loss, self.bound, self.rules = posterior, batches, loss, bound, rules
+        self.seed, self.steps_per_epoch, self.start_loss, self.budget = seed, steps_per_epoch, start_loss, budget
+        self.progress = Progress()
+        rule_epochs = rules.stage1_epochs(steps_per_epoch)
+        self.stage1_limit, self.stage2_limit = budget.epochs_of_stages(rule_epochs, rules)
+        self.range = (float(bound.log_stds[0]), float(bound.log_stds[-1]))
+        start = float(posterior.prior_log_std.detach().max())
+        self.curvature = (
+            CurvatureStds(
+                posterior,
+                kl_weight=1 / (rules.gamma_max * bound.n),
+                memory=rules.curvature_memory,
+                max_log_std=max(start, self.range[0]),
+            )
+            if rules.stds == "curvature"
+            else None
+        )
+        self.optimizer = (optimizer or adam)(self._param_groups())
+        self.base_rates = [float(group["lr"]) for group in self.optimizer.param_groups]
+        self._train_view = batches.subset(HISTORY_EXAMPLES, derive(seed, "history"))
+        self._test_view = test.subset(HISTORY_EXAMPLES, derive(seed, "history")) if test is not None else None
+
+    def _param_groups(self) -> list[dict[str, Any]]:
+        groups: list[dict[str, Any]] = [{"params": self.posterior.means(), "lr": self.rules.lr}]
+        if self.curvature is None:
+            stds = [self.posterior.log_std, self.posterior.prior_log_std]
+            groups.append({"params": stds, "lr": self.rules.std_lr})
+        return groups
+
+    # -- the loop --------------------------------------------------------------------------------------------------
+
+    def epochs(self) -> Iterable[Record]:
+        """Train, yielding one record an epoch, until the rules or the budget end it."""
+        p = self.progress
+        while not p.done:
+            started = time.monotonic()
+            risk = self._epoch()
+            p.epoch += 1
+            if p.stage == 1:
+                p.stage1_epochs += 1
+            else:
+                p.stage2_epochs += 1
+            record = self._record(risk)
+            p.seconds += time.monotonic() - started
+            record["seconds"] = round(p.seconds, 3)
+            self._next_stage(record)
+            yield record
+
+    def _epoch(self) -> float:
+        p, total, count = self.progress, 0.0, 0
+        torch.manual_seed(derive(self.seed, "epoch", p.epoch))  # dropout and the user's own randomness
+        started = time.monotonic()
+        for index, batch in enumerate(self.batches.epoch(derive(self.seed, "order", p.epoch))):
+            now = p.seconds + time.monotonic() - started
+            self._set_rate(index, now)
+            total += self._step(batch)
+            p.step += 1
+            count += 1
+            if self.budget.over(now) and p.epoch:
+                break
+        if self.curvature is not None and p.stage == 1:
+            self.curvature.update_prior()
+        return total / max(1, count)
+
+    def _step(self, batch: Any) -> float:
+        posterior, p = self.posterior, self.progress
+        noise = generator(posterior.log_std.device, self.seed, "noise", p.step)
+        self.optimizer.zero_grad(set_to_none=True)
+        posterior.log_std.grad = posterior.prior_log_std.grad = None
+        with posterior.sampled(noise) as model:
+            losses = per_example(self.loss, model, batch)
+            risk = losses.mean()
+            value = float(risk.detach())
+            if not math.isfinite(value):
+                raise self._not_finite(value)
+            if p.stage == 1 and self.curvature is None:
+                self.bound(losses, posterior).total.backward()  # type: ignore[no-untyped-call]
+            else:
+                risk.backward()  # type: ignore[no-untyped-call]
+        if p.stage == 2:
+            posterior.log_std.grad = None
+        elif self.curvature is not None:
+            self.curvature.update()
+            self.curvature.add_mean_gradient()
+        else:
+            self._warm_up()
+        self.optimizer.step()
+        if p.stage == 1 and self.curvature is None:
+            with torch.no_grad():
+                posterior.prior_log_std.clamp_(*self.range)
+        return value
+
+    def _warm_up(self) -> None:
+        """For the first epochs each group's log-stds move as one number."""
+        grad = self.posterior.log_std.grad
+        large = self.posterior.num_weights >= WARMUP_WEIGHTS
+        if grad is not None and large and self.progress.epoch < self.rules.warmup_epochs:
+            for at in self.posterior.group_slices:
+                grad[at] = grad[at].mean()
+
+    def _set_rate(self, index: int, now: float) -> None:
+        if not self.rules.decay:
+            return
+        p = self.progress
+        limit, done = (
+            (self.stage1_limit, p.stage1_epochs) if p.stage == 1 else (self.stage2_limit, p.stage2_epochs)
+        )
+        share = (done + index / self.steps_per_epoch) / max(1, limit)
+        share = min(1.0, max(share, self.budget.share_of_stage(p.stage, now, self.rules)))
+        factor = 0.5 * (1 + math.cos(math.pi * share))
+        for group, rate in zip(self.optimizer.param_groups, self.base_rates, strict=True):
+            group["lr"] = rate * factor
+
+    # -- stages ----------------------------------------------------------------------------------------------------
+
+    def _next_stage(self, record: Record) -> None:
+        p, rules = self.progress, self.rules
+        if p.stage == 1:
+            if p.stage1_epochs < self.stage1_limit and not self.budget.stage1_over(p.seconds, rules):
+                return
+            p.stage1 = record
+            fitted = record["risk"] <= rules.enter_stage2 * self.start_loss
+            p.done = fitted or self.stage2_limit == 0 or self.budget.over(p.seconds)
+            p.stage = 1 if p.done else 2
+            return
+        if record["risk"] < (1 - rules.stage2_gain) * p.best_loss:
+            p.best_loss, p.epochs_since_best = record["risk"], 0
+        else:
+            p.epochs_since_best += 1
+        p.done = (
+            p.stage2_epochs >= self.stage2_limit
+            or p.epochs_since_best >= rules.stage2_patience
+            or self.budget.over(p.seconds)
+        )
+
+    # -- what is recorded ------------------------------------------------------------------------------------------
+
+    def _record(self, risk: float) -> Record:
+        posterior, p = self.posterior, self.progress
+        kl = float(posterior.kl_by_group().sum())
+        total, gamma, complexity = self.bound.value(risk, kl, posterior.prior_log_std.detach())
+        return {
+            "epoch": p.epoch,
+            "stage": p.stage,
+            "step": p.step,
+            "risk": risk,
+            "train": self._scores(self._train_view),
+            "test": self._scores(self._test_view) if self._test_view else None,
+            "kl": kl,
+            "gamma": gamma,
+            "bound": total,
+            "kl_term": (self.bound.nats + kl) / (gamma * self.bound.n),
+            "complexity": complexity,
+            "prior_std": posterior.prior_std(),
+            "posterior_std": posterior.mean_std(),
+        }
+
+    def _scores(self, view: Iterable[Any]) -> Record:
+        model = self.posterior.model
+        if batch_norms(model):
+            with batch_statistics(model):
+                scores = measure(model, view, self.loss)
+        else:
+            scores = evaluate(model, view, self.loss)
+        return {k: v for k, v in scores.items() if k != "n"}
+
+    def _not_finite(self, value: float) -> TrainingError:
+        posterior, p = self.posterior, self.progress
+        with torch.no_grad():
+            moved = posterior.mean_shift().abs() / posterior.log_std.exp()
+            peaks = [float(moved[at].max()) for at in posterior.group_slices]
+        bad = [g for g, peak in zip(posterior.groups, peaks, strict=True) if not math.isfinite(peak)]
+        group = bad[0] if bad else posterior.groups[max(range(len(peaks)), key=peaks.__getitem__)]
+        why = "holds weights that are not finite" if bad else "has moved furthest from its start"
+        return TrainingError(
+            f"the loss became {value} at step {p.step + 1} (epoch {p.epoch + 1}, stage {p.stage}); "
+            f"the group of weights {group!r} {why}. The last checkpoint is kept. "
+            "Scale the inputs to about unit size, look for a logarithm or a division by zero in the loss, "
+            "or pass an optimiser with a smaller rate"
+        )
+
+    # -- state -----------------------------------------------------------------------------------------------------
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Everything needed to go on, as named tensors and plain values."""
+        tensors, packed = pack_optimizer(self.optimizer)
+        tensors |= {f"posterior/{k}": v for k, v in unique_state(self.posterior).items()}
+        if self.curvature is not None:
+            tensors["curvature"] = self.curvature.curvature
+        values = asdict(self.progress)
+        values["best_loss"] = None if math.isinf(self.progress.best_loss) else self.progress.best_loss
+        return tensors, {"progress": values, "optimizer": packed}
+
+    def load(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
+        """Go back to a state."""
+        kept = {k.removeprefix("posterior/"): v for k, v in tensors.items() if k.startswith("posterior/")}
+        with torch.no_grad():
+            for name, tensor in unique_state(self.posterior).items():
+                tensor.copy_(kept[name])
+        if self.curvature is not None:
+            self.curvature.restore(tensors["curvature"])
+        unpack_optimizer(self.optimizer, tensors, values["optimizer"])
+        progress = dict(values["progress"])
+        progress["best_loss"] = math.inf if progress["best_loss"] is None else progress["best_loss"]
+        self.progress = Progress(**progress)
+
+
+def unique_state(module: torch.nn.Module) -> dict[str, Tensor]:
+    """Parameters and buffers, each storage once (tied weights are one weight)."""
+    return dict(module.named_parameters()) | dict(module.named_buffers())
+
+
+def adam(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+    """The default optimiser."""
+    return torch.optim.Adam(groups)
