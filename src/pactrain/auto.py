@@ -149,5 +149,7 @@ def rules_for(preset: str | Rules) -> Rules:
     if isinstance(preset, Rules):
         return preset
     if preset not in PRESETS:
-        raise PactrainError(f"preset {preset!r} is not known; use one of {', '.join(PRESETS)}, or a pactrain.auto.Rules")
+        raise PactrainError(
+            f"preset {preset!r} is not known; use one of {', '.join(PRESETS)}, or a pactrain.auto.Rules"
+        )
     return PRESETS[preset]

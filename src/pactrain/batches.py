@@ -1,5 +1,6 @@
 """One view of all the kinds of data `fit` takes: arrays, a Dataset, a DataLoader, or any re-iterable of batches."""
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
@@ -48,7 +49,7 @@ class TensorBatches:
         shuffled = self._rows(order)
         steps = max(1, round(n / self.batch_size))  # batches of equal size: a tiny last one would be mostly noise
         edges = [n * i // steps for i in range(steps + 1)]
-        for a, b in zip(edges, edges[1:], strict=False):
+        for a, b in itertools.pairwise(edges):
             yield tuple(t[a:b] for t in shuffled)
 
     def ordered(self) -> Iterator[tuple[Tensor, ...]]:

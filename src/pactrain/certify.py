@@ -62,7 +62,9 @@ def certify(
         psi = _psi(posterior, batches, loss, prior_log_std, n, seed)
     statements: list[Statement] = []
     if error is not None:
-        statements.append(_error_statement(error, draws, delta, kl, prior_nats, n, "estimated" if caveats else "certified"))
+        statements.append(
+            _error_statement(error, draws, delta, kl, prior_nats, n, "estimated" if caveats else "certified")
+        )
     statements.append(_loss_statement(loss, risk, delta, kl, prior_nats, n, psi))
     notes = list(caveats)
     if kl > math.log(PSI_DRAWS):
@@ -71,7 +73,14 @@ def certify(
             f"networks that a divergence of {kl:,.0f} nats is about"
         )
     return Certificate(
-        tuple(statements), delta, n, loss.name if isinstance(loss, Loss) else "custom", draws, seed, tuple(notes), versions()
+        tuple(statements),
+        delta,
+        n,
+        loss.name if isinstance(loss, Loss) else "custom",
+        draws,
+        seed,
+        tuple(notes),
+        versions(),
     )
 
 

@@ -60,7 +60,9 @@ def load_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
             values = json.loads((file.metadata() or {}).get("values", "{}"))
             return {k: file.get_tensor(k) for k in file.keys()}, values  # noqa: SIM118
     except Exception as error:
-        raise RunError(f"{path} cannot be read as a safetensors file ({error}); start again without resuming") from error
+        raise RunError(
+            f"{path} cannot be read as a safetensors file ({error}); start again without resuming"
+        ) from error
 
 
 def pack_optimizer(optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -32,7 +32,9 @@ class CurvatureStds:
 
     def _prior_precision(self) -> Tensor:
         with torch.no_grad():
-            return spread(torch.exp(-2 * self.posterior.prior_log_std), self.posterior.log_std, self.posterior.group_slices)
+            return spread(
+                torch.exp(-2 * self.posterior.prior_log_std), self.posterior.log_std, self.posterior.group_slices
+            )
 
     @torch.no_grad()
     def _write(self) -> None:

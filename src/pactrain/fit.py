@@ -13,7 +13,6 @@ from torch import nn
 
 from pactrain.auto import Rules, rules_for
 from pactrain.batches import Batches, TensorBatches, as_batches
-from pactrain.bounds.unbounded import Unbounded
 from pactrain.budget import Budget, parse_budget
 from pactrain.certificate import Certificate
 from pactrain.certify import certify
@@ -250,9 +249,7 @@ def _train(trainer: Trainer, history: list[Record], folder: RunFolder | None, te
     return False
 
 
-def _notes(
-    trainer: Trainer, train: Scores, batches: Batches, loss: AnyLoss, interrupted: bool
-) -> list[str]:
+def _notes(trainer: Trainer, train: Scores, batches: Batches, loss: AnyLoss, interrupted: bool) -> list[str]:
     notes = []
     if interrupted:
         notes.append("Training was interrupted; this is the state it had reached.")

@@ -27,9 +27,7 @@ def spread(per_group: Tensor, like: Tensor, groups: Slices) -> Tensor:
     return out
 
 
-def kl_by_group(
-    mean_shift: Tensor, log_std: Tensor, prior_log_std: Tensor, groups: Slices
-) -> Tensor:
+def kl_by_group(mean_shift: Tensor, log_std: Tensor, prior_log_std: Tensor, groups: Slices) -> Tensor:
     """KL of each group in nats, float64.  `mean_shift` is mean − prior mean; all flat, one entry a weight."""
     prior = prior_log_std.double()
     sizes = torch.tensor([g.stop - g.start for g in groups], dtype=torch.float64, device=log_std.device)
@@ -62,7 +60,7 @@ class GaussianKL(torch.autograd.Function):
         return per_group.sum()
 
     @staticmethod
-    @torch.autograd.function.once_differentiable  # type: ignore[untyped-decorator]
+    @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         log_std, prior_log_std = ctx.saved_tensors
         groups, mean_shift, draw_shift = ctx.groups, ctx.mean_shift, ctx.draw_shift
@@ -90,7 +88,7 @@ def log_density_ratio(
 ) -> Tensor:
     """ln dQ/dP at one draw h = m + s·ε, float64.  `weights_shift` is h − m0, `posterior_noise` is ε.
 
-        ln dQ/dP(h) = Σ_i [ ln(p_g / s_i) − ε_i²/2 + (h_i − m0_i)² / (2 p_g²) ]
+    ln dQ/dP(h) = Σ_i [ ln(p_g / s_i) − ε_i²/2 + (h_i − m0_i)² / (2 p_g²) ]
     """
     prior = prior_log_std.double()
     sizes = torch.tensor([g.stop - g.start for g in groups], dtype=torch.float64, device=log_std.device)

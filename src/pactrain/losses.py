@@ -26,6 +26,7 @@ class Loss:
     task: Task
     low: float = 0.0
     high: float = float("inf")
+    unit: float = 1.0  # what 1 means in the target's own units, for the rmse
 
     def __call__(self, predict: Predict, batch: Any) -> Tensor:
         """Per-example losses of a batch."""
@@ -38,7 +39,7 @@ class Loss:
         losses = per_row(self.per_example(output, target))
         if self.task == "classification":
             return losses, per_row((classes(output) != target).double())
-        return losses, per_row((output.reshape(target.shape) - target).double().square())
+        return losses, per_row((output.reshape(target.shape) - target).double().mul(self.unit).square())
 
 
 CustomLoss = Callable[[Predict, Any], Tensor]

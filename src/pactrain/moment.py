@@ -191,8 +191,8 @@ def _row(losses: Array, gammas: Array) -> Array:
 
 def _finite_part(rows: Array, log_stds: Array, gammas: Array, n: int, n_used: int) -> Moment:
     """Keep the stds up to the first at which a draw's loss overflowed: beyond it no network can be measured."""
-    finite = np.isfinite(rows).all(axis=(1, 2))
-    keep = len(finite) if finite.all() else int(np.argmin(finite))
+    finite = np.isfinite(rows.reshape(len(rows), -1)).all(axis=1).tolist()
+    keep = finite.index(False) if False in finite else len(finite)
     if keep == 0:
         raise TrainingError(
             f"the loss is not finite at the initial weights with prior std {math.exp(log_stds[0]):.2g}; "

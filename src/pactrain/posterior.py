@@ -146,7 +146,7 @@ class Posterior(nn.Module):
     def kl(self) -> Tensor:
         """KL(Q‖P) in nats, float64, differentiable in means, log-stds and prior log-stds."""
         shift = None if self._draw is None else self._draw.shift
-        total: Tensor = GaussianKL.apply(
+        total: Tensor = GaussianKL.apply(  # type: ignore[no-untyped-call]
             self.log_std, self.prior_log_std, self.mean_shift(), shift, self._group_slices, *self._params()
         )
         return total
@@ -249,7 +249,9 @@ def _check_parameters(params: dict[str, nn.Parameter]) -> None:
                 f"parameter {name!r} is lazy and has no shape yet; run the model once on a batch before training it"
             )
         if not p.is_floating_point():
-            raise PactrainError(f"parameter {name!r} has dtype {p.dtype}; only real floating-point weights can be random")
+            raise PactrainError(
+                f"parameter {name!r} has dtype {p.dtype}; only real floating-point weights can be random"
+            )
         if not bool(torch.isfinite(p).all()):
             raise PactrainError(f"parameter {name!r} holds a value that is not finite; the prior mean must be finite")
     devices = {p.device for p in params.values()}

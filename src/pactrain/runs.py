@@ -95,7 +95,9 @@ class RunFolder:
         save_state(self.path / "posterior.safetensors", *posterior_tensors(result.posterior))
         write_json(self.path / "certificate.json", result.certificate.to_dict())
         write_atomic(self.path / "report.html", page(result))
-        write_json(self.path / "metrics.json", result.metrics | {"notes": result.notes, "interrupted": result.interrupted})
+        write_json(
+            self.path / "metrics.json", result.metrics | {"notes": result.notes, "interrupted": result.interrupted}
+        )
         shutil.rmtree(self.path / "checkpoint", ignore_errors=True)
 
 
@@ -145,7 +147,8 @@ def load_certificate(path: str | Path) -> Certificate:
 
 def _same_config(kept: dict[str, Any], asked: dict[str, Any], path: Path) -> None:
     different = [
-        key for key in sorted(kept.keys() | asked.keys())
+        key
+        for key in sorted(kept.keys() | asked.keys())
         if key not in IGNORED_ON_RESUME and kept.get(key) != asked.get(key)
     ]
     if different:

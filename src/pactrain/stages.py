@@ -147,9 +147,9 @@ class Trainer:
             if not math.isfinite(value):
                 raise self._not_finite(value)
             if p.stage == 1 and self.curvature is None:
-                self.bound(losses, posterior).total.backward()  # type: ignore[no-untyped-call]
+                self.bound(losses, posterior).total.backward()
             else:
-                risk.backward()  # type: ignore[no-untyped-call]
+                risk.backward()
         if p.stage == 2:
             posterior.log_std.grad = None
         elif self.curvature is not None:
@@ -175,9 +175,7 @@ class Trainer:
         if not self.rules.decay:
             return
         p = self.progress
-        limit, done = (
-            (self.stage1_limit, p.stage1_epochs) if p.stage == 1 else (self.stage2_limit, p.stage2_epochs)
-        )
+        limit, done = (self.stage1_limit, p.stage1_epochs) if p.stage == 1 else (self.stage2_limit, p.stage2_epochs)
         share = (done + index / self.steps_per_epoch) / max(1, limit)
         share = min(1.0, max(share, self.budget.share_of_stage(p.stage, now, self.rules)))
         factor = 0.5 * (1 + math.cos(math.pi * share))

@@ -94,7 +94,7 @@ class Unbounded:
             gamma = float(self.gammas[best])
             return gamma, (row[best] / gamma).to(prior_log_std.device)
         k = row[0]
-        ideal = math.sqrt(float(price) / max(float(k), 1e-300))
+        ideal = math.sqrt(float(price) / max(float(k.detach()), 1e-300))
         gamma = min(max(ideal, float(self.gammas[0])), float(self.gammas[-1]))
         return gamma, (gamma * k).to(prior_log_std.device)
 

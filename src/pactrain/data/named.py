@@ -1,13 +1,15 @@
 """Data sets by name."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pactrain.data.task import STANDARDISED, Kind, Task, split_rows
+from pactrain.data.encoder import Encoder, Numeric
+from pactrain.data.task import STANDARDISED, Kind, Task, split_rows, task_of
 from pactrain.errors import DataError
 
 HELD_OUT = 0.5
@@ -45,46 +47,51 @@ def _sklearn(name: str, fraction: float, seed: int) -> Task:
     x, y = np.asarray(bunch.data, dtype=np.float64), np.asarray(bunch.target)
     kind: Kind = "regression" if name == "diabetes" else "classification"
     train, test = split_rows(len(x), y if kind == "classification" else None, fraction, seed)
-    if name == "digits":
-        x, caveats = x / 16.0, ()  # a fixed scale: the certificate needs no caveat
-    else:
-        x, caveats = _standardised(x, train), (STANDARDISED,)
     classes = tuple(map(str, bunch.target_names)) if kind == "classification" else ()
-    return make_task(name, kind, x, y, train, test, classes, caveats)
-
-
-def _standardised(x: NDArray[Any], train: NDArray[Any]) -> NDArray[Any]:
-    std = x[train].std(axis=0)
-    return np.asarray((x - x[train].mean(axis=0)) / np.where(std == 0, 1.0, std))
+    columns = [str(c) for c in bunch.feature_names]
+    return make_task(
+        name, x, y, train, test, classes=classes, columns=columns, scale=16.0 if name == "digits" else None
+    )
 
 
 def make_task(
     name: str,
-    kind: Kind,
     x: NDArray[Any],
     y: NDArray[Any],
     train: NDArray[Any],
     test: NDArray[Any],
+    *,
     classes: tuple[str, ...],
-    caveats: tuple[str, ...],
+    columns: Sequence[str],
+    scale: float | None,
 ) -> Task:
-    """A task from whole arrays and row numbers; regression targets are standardised."""
-    mean, std = 0.0, 1.0
-    if kind == "regression":
-        mean, std = float(y[train].mean()), float(y[train].std()) or 1.0
-        targets = ((y - mean) / std).astype(np.float32)
+    """A task from whole arrays and row numbers.
+
+    Features are divided by a fixed `scale`, which leaves the certificate its assumptions, or standardised.
+    """
+    if scale is None:
+        center, spread = x[train].mean(axis=0), x[train].std(axis=0)
+        spread = np.where(spread == 0, 1.0, spread)
     else:
-        targets = y.astype(np.int64)
-    features = x.reshape(len(x), -1).astype(np.float32)
-    held_out = (features[test], targets[test]) if len(test) else (None, None)
-    return Task(name, kind, features[train], targets[train], *held_out, classes, mean, std, None, caveats)
+        center, spread = np.zeros(x.shape[1]), np.full(x.shape[1], scale)
+    mean, std = (0.0, 1.0) if classes else (float(y[train].mean()), float(y[train].std()) or 1.0)
+    kind: Kind = "classification" if classes else "regression"
+    numeric = tuple(Numeric(c, float(m), float(m), float(s)) for c, m, s in zip(columns, center, spread, strict=True))
+    encoder = Encoder("target", kind, numeric, (), (), classes, mean, std)
+    features = ((x - center) / spread).astype(np.float32)
+    targets = y.astype(np.int64) if classes else ((y - mean) / std).astype(np.float32)
+    return task_of(name, encoder, features, targets, train, test, caveats=() if scale is not None else (STANDARDISED,))
 
 
 def _mnist(root: str | Path | None) -> Task:
     with np.load(data_file("mnist.npz", root), allow_pickle=False) as file:
-        x_train, x_test = (file[k].reshape(len(file[k]), -1).astype(np.float32) / 255 for k in ("x_train", "x_test"))
-        y_train, y_test = (file[k].astype(np.int64) for k in ("y_train", "y_test"))
-    return Task("mnist", "classification", x_train, y_train, x_test, y_test, tuple(map(str, range(10))))
+        x = np.concatenate([file["x_train"], file["x_test"]]).astype(np.float32)
+        y = np.concatenate([file["y_train"], file["y_test"]])
+        rows = np.arange(len(x))
+        train, test = rows[: len(file["x_train"])], rows[len(file["x_train"]) :]
+    x = x.reshape(len(x), -1)
+    columns = [f"x{i}" for i in range(x.shape[1])]
+    return make_task("mnist", x, y, train, test, classes=tuple(map(str, range(10))), columns=columns, scale=255.0)
 
 
 def _uci(name: str, split: int, root: str | Path | None) -> Task:
@@ -97,39 +104,8 @@ def _uci(name: str, split: int, root: str | Path | None) -> Task:
         raise DataError(f"{name} has splits 0 to {len(splits) - 1}; there is no split {split}")
     test = np.sort(splits[split])
     train = np.setdiff1d(np.arange(len(x)), test)
-    return make_task(name, "regression", _standardised(x, train), y, train, test, (), (STANDARDISED,))
-
-
-def load_npz(path: Path, target: str | None, *, kind: Kind | None, test_fraction: float, seed: int) -> Task:
-    """A task from an NPZ file: the array named by `target` (by default "y"), and "X", "x" or the only other array."""
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            arrays = {k: file[k] for k in file.files}
-    except (OSError, ValueError) as error:
-        raise DataError(f"{path} cannot be read as NPZ: {error}") from error
-    name = target or "y"
-    others = [k for k in arrays if k != name]
-    features = next((k for k in ("X", "x") if k in others), others[0] if len(others) == 1 else None)
-    if name not in arrays or features is None:
-        raise DataError(f"{path.name} holds {', '.join(arrays)}; it needs a target array ({name!r}) and features 'X'")
-    x, y = np.asarray(arrays[features], dtype=np.float64), arrays[name].squeeze()
-    if len(x) != len(y) or not len(x) or y.ndim != 1:
-        raise DataError(f"{path.name}: {features} has shape {x.shape} and {name} {y.shape}; they must match row by row")
-    bad = np.flatnonzero(~np.isfinite(x.reshape(len(x), -1)).all(axis=1))
-    if len(bad):
-        raise DataError(f"{path.name}: {features} is NaN or infinite in row {bad[0]}; impute or remove such rows")
-    kind = kind or ("regression" if y.dtype.kind == "f" else "classification")
-    classes: tuple[str, ...] = ()
-    if kind == "classification":
-        values, y = np.unique(y, return_inverse=True)
-        classes = tuple(map(str, values))
-        if len(classes) < 2:
-            raise DataError(f"{path.name}: {name} has a single class, {classes[0]!r}: there is nothing to learn")
-    elif y.dtype.kind not in "fiu" or not np.isfinite(y.astype(np.float64)).all() or y.std() == 0:
-        raise DataError(f"{path.name}: {name} must hold finite numbers that differ, for regression")
-    train, test = split_rows(len(x), y if kind == "classification" else None, test_fraction, seed)
-    flat = x.reshape(len(x), -1)
-    return make_task(path.name, kind, _standardised(flat, train), y, train, test, classes, (STANDARDISED,))
+    columns = [f"x{i}" for i in range(x.shape[1])]
+    return make_task(name, x, y.reshape(-1), train, test, classes=(), columns=columns, scale=None)
 
 
 SKLEARN = ("digits", "breast_cancer", "wine", "iris", "diabetes")

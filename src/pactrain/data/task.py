@@ -1,32 +1,28 @@
 """A supervised learning task as arrays, with what is needed to treat new rows alike."""
 
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from pactrain.data.encoder import Encoder, Kind
 from pactrain.errors import DataError
 
-Kind = Literal["classification", "regression"]
+STANDARDISED = "the features were standardised with statistics of the same training rows"
 
 
 @dataclass(frozen=True)
 class Task:
-    """Training and test arrays; targets are class indices, or numbers divided by `target_std` after `target_mean`."""
+    """Training and test arrays, encoded; the encoder tells what the numbers mean."""
 
     name: str
-    kind: Kind
+    encoder: Encoder
     x_train: NDArray[np.float32]
     y_train: NDArray[Any]
     x_test: NDArray[np.float32] | None
     y_test: NDArray[Any] | None
-    classes: tuple[str, ...] = ()
-    target_mean: float = 0.0
-    target_std: float = 1.0
-    encoder: dict[str, Any] | None = None
     caveats: tuple[str, ...] = ()
-    described: dict[str, Any] = field(default_factory=dict)
 
     @property
     def inputs(self) -> int:
@@ -36,10 +32,24 @@ class Task:
     @property
     def outputs(self) -> int:
         """Number of outputs a network needs."""
-        return len(self.classes) if self.kind == "classification" else 1
+        return len(self.encoder.classes) or 1
 
 
-STANDARDISED = "the features were standardised with statistics of the same training rows"
+def task_of(
+    name: str,
+    encoder: Encoder,
+    x: NDArray[np.float32],
+    y: NDArray[Any],
+    train: NDArray[Any],
+    test: NDArray[Any],
+    *,
+    caveats: tuple[str, ...],
+) -> Task:
+    """A task from encoded arrays and row numbers."""
+    if encoder.kind == "regression":
+        caveats = (*caveats, f"the loss is in units of the target's standard deviation, {encoder.target_std:.4g}")
+    x_test, y_test = (x[test], y[test]) if len(test) else (None, None)
+    return Task(name, encoder, x[train], y[train], x_test, y_test, caveats)
 
 
 def split_rows(n: int, target: NDArray[Any] | None, fraction: float, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -59,3 +69,6 @@ def split_rows(n: int, target: NDArray[Any] | None, fraction: float, seed: int) 
         target = target if counts.min() >= 2 and room else None
     train, test = train_test_split(rows, test_size=fraction, random_state=seed, stratify=target)
     return train, test
+
+
+__all__ = ["STANDARDISED", "Kind", "Task", "split_rows", "task_of"]

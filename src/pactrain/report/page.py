@@ -24,8 +24,14 @@ svg { width: 100%; height: auto; } .frame { fill: none; stroke: var(--line); } t
 
 def page(result: "Result") -> str:
     """The report of a run."""
-    name = str(result.config.get("data", {}).get("name", "a run")) if isinstance(result.config.get("data"), dict) else "a run"
-    score = "accuracy" if "accuracy" in result.metrics["train"] else "rmse" if "rmse" in result.metrics["train"] else "loss"
+    name = (
+        str(result.config.get("data", {}).get("name", "a run"))
+        if isinstance(result.config.get("data"), dict)
+        else "a run"
+    )
+    score = (
+        "accuracy" if "accuracy" in result.metrics["train"] else "rmse" if "rmse" in result.metrics["train"] else "loss"
+    )
     history = result.history
     parts = [
         f"<h1>pactrain: {escape(name)}</h1>",
@@ -39,8 +45,10 @@ def page(result: "Result") -> str:
         _chart("bound", [r["bound"] for r in history], "risk under noise", [r["risk"] for r in history]),
         f"<h2>{score.capitalize()} during training</h2>",
         _chart(
-            "training data", [r["train"].get(score) for r in history],
-            "test data", [(r["test"] or {}).get(score) for r in history],
+            "training data",
+            [r["train"].get(score) for r in history],
+            "test data",
+            [(r["test"] or {}).get(score) for r in history],
         ),
         "<h2>Configuration</h2>",
         f"<pre>{escape(json.dumps(result.config, indent=1, default=str))}</pre>",

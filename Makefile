@@ -1,0 +1,31 @@
+# Everything happens in .venv; the first command that needs it makes it.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: train test check results wheel clean
+
+train: .venv/ready
+	$(BIN)/pactrain train $(ARGS)
+
+test: .venv/ready
+	$(BIN)/python -m pytest -n 2 $(ARGS)
+
+check: .venv/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+results: .venv/ready
+	$(BIN)/python benchmarks/results.py --readme README.md $(ARGS)
+
+wheel: .venv/ready
+	rm -rf dist
+	$(BIN)/python -m build --wheel
+
+.venv/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache

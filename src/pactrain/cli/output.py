@@ -1,0 +1,100 @@
+"""What commands share: tables on the screen, the same as JSON, progress."""
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from pactrain.errors import PactrainError
+
+if TYPE_CHECKING:
+    from pactrain.events import Event
+
+NAMES = {"scan": "scanning the prior", "train": "training", "certify": "certifying"}
+
+
+def console(json_to: str | None) -> Console:
+    """Where people read; standard error when the JSON goes to standard output."""
+    return Console(stderr=json_to == "-", highlight=False, soft_wrap=True)
+
+
+def write_result(json_to: str | None, values: dict[str, Any]) -> None:
+    """Write a command's result as one JSON object to a file, or to standard output for '-'."""
+    if json_to is None:
+        return
+    from pactrain.checkpoint import plain, write_json
+
+    if json_to == "-":
+        sys.stdout.write(json.dumps(plain(values)) + "\n")
+        return
+    try:
+        write_json(Path(json_to), values)
+    except OSError as error:
+        raise PactrainError(f"the result could not be written to {json_to}: {error}") from error
+
+
+def table(title: str, columns: list[str], rows: list[list[str]]) -> Table:
+    """A plain table, numbers to the right."""
+    out = Table(title=title, title_justify="left")
+    for i, name in enumerate(columns):
+        out.add_column(name, justify="left" if i == 0 else "right")
+    for row in rows:
+        out.add_row(*row)
+    return out
+
+
+class Bars:
+    """Progress for people: a bar on a terminal, a line now and then elsewhere."""
+
+    LINE_SECONDS = 10.0
+
+    def __init__(self, screen: Console) -> None:
+        self.screen = screen
+        columns = (
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.fields[info]}"),
+            TimeRemainingColumn(),
+        )
+        self.progress = Progress(*columns, console=screen, transient=True) if screen.is_terminal else None
+        self.tasks: dict[str, TaskID] = {}
+        self.last_line = time.monotonic()
+
+    def __enter__(self) -> "Bars":
+        if self.progress:
+            self.progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.progress:
+            self.progress.stop()
+
+    def __call__(self, event: "Event") -> None:
+        """Show one event."""
+        info = _info(event)
+        if self.progress is None:
+            now = time.monotonic()
+            if now - self.last_line >= self.LINE_SECONDS:
+                self.last_line = now
+                self.screen.print(f"{NAMES[event.phase]} {event.done}/{event.total} {info}", markup=False)
+            return
+        if event.phase not in self.tasks:
+            self.tasks[event.phase] = self.progress.add_task(NAMES[event.phase], total=event.total, info="")
+        self.progress.update(self.tasks[event.phase], completed=event.done, total=event.total, info=info)
+
+
+def _info(event: "Event") -> str:
+    v = event.values
+    if event.phase == "scan":
+        return f"std {v['std']:.2g}"
+    if event.phase != "train":
+        return ""
+    scores = v["test"] or v["train"]
+    key = next((k for k in ("accuracy", "rmse", "loss") if k in scores), "loss")
+    where = "test" if v["test"] else "train"
+    return f"stage {v['stage']}  loss {v['risk']:.4f}  bound {v['bound']:.3f}  {where} {key} {scores[key]:.4f}"

@@ -1,0 +1,53 @@
+"""`pactrain predict`: the trained network's answers for raw rows."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+
+import tyro
+
+from pactrain.cli.output import console, table, write_result
+
+
+@dataclass
+class Predict:
+    """Predict for new rows with the trained network of a run; the rows are treated as the training rows were."""
+
+    run_folder: tyro.conf.Positional[Path]
+    """A folder made by `pactrain train`."""
+    data: tyro.conf.Positional[Path]
+    """A .csv, .parquet or .npz file with the columns of the training data (the target is not needed)."""
+    out: Path | None = None
+    """Write the predictions as CSV to this file; otherwise the first ones are shown."""
+    json_to: Annotated[str | None, tyro.conf.arg(name="json")] = None
+    """Write the predictions as JSON to this file, or to standard output for '-'."""
+
+    def run(self) -> int:
+        """Carry it out."""
+        screen = console(self.json_to)
+        from pactrain.cli.workshop import read_config, rebuild
+        from pactrain.data.encoder import Encoder
+        from pactrain.data.tables import read_frame
+        from pactrain.predict import predict
+
+        config = read_config(self.run_folder)
+        encoder = Encoder.from_dict(config["preprocess"])
+        rows: dict[str, list[Any]] = predict(rebuild(self.run_folder, config).model, encoder, read_frame(self.data))
+        if self.out is not None:
+            import pandas as pd
+
+            from pactrain.checkpoint import write_atomic
+
+            write_atomic(self.out, pd.DataFrame(rows).to_csv(index=False))
+            screen.print(f"{len(rows['prediction']):,} predictions written to {self.out}", markup=False)
+        elif self.json_to is None:
+            shown = [
+                [str(i + 1), *(_cell(v[i]) for v in rows.values())] for i in range(min(20, len(rows["prediction"])))
+            ]
+            screen.print(table(f"{len(rows['prediction']):,} predictions", ["row", *rows], shown))
+        write_result(self.json_to, rows)
+        return 0
+
+
+def _cell(value: Any) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

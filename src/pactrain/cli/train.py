@@ -1,0 +1,145 @@
+"""`pactrain train`: from data to a trained network, a certificate and a run folder."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+
+from pactrain.cli.output import Bars, console, table, write_result
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pactrain.data.task import Task
+    from pactrain.fit import Result
+
+
+@dataclass
+class Train:
+    """Train a network on data by minimising a PAC-Bayes bound.  Nothing has to be tuned."""
+
+    data: str = "digits"
+    """digits, breast_cancer, wine, iris, diabetes, mnist, uci:NAME, or a .csv, .parquet or .npz file."""
+    target: str | None = None
+    """The column of the file to predict."""
+    task: Literal["auto", "classification", "regression"] = "auto"
+    """What kind of target it is; auto: texts and few integers are classes, other numbers are quantities."""
+    drop: tuple[str, ...] = ()
+    """Columns of the file to leave out."""
+    test_fraction: float | None = None
+    """Part of the data held out for the test score (files: 0.2, small named sets: 0.5); 0 trains on everything."""
+    split: int = 0
+    """Which of the published splits of a uci set."""
+    model: str = "mlp"
+    """mlp, linear, or FILE.py:FUNCTION, a function of (inputs, outputs) that returns a torch module."""
+    loss: str | None = None
+    """cross_entropy, hinge, mse, l1, huber, log_cosh, quantile or quantile:LEVEL; by default from the target."""
+    prior: Literal["layer", "tensor", "model"] = "layer"
+    """How prior standard deviations are shared."""
+    preset: Literal["auto", "paper", "authors"] = "auto"
+    """Training rules: ours, the paper's text, or what its authors ran."""
+    bound: Literal["auto", "cgf", "paper"] = "auto"
+    """Form of the bound for unbounded losses; auto: the preset's."""
+    delta: float = 0.05
+    """Probability with which the certificate may fail."""
+    budget: str | None = None
+    """The most that training may take: 60s, 5m, 1h, or "100 epochs"."""
+    seed: int = 0
+    """Decides the split, the initial weights and everything random."""
+    device: str = "auto"
+    """cpu, cuda, or auto."""
+    out: Path | None = None
+    """The run folder; by default a new one below runs/."""
+    resume: bool = False
+    """Go on with an unfinished run (that of --out, or the newest below runs/ for this data)."""
+    data_root: Path | None = None
+    """Folder with data files; then $PACTRAIN_DATA and the user's cache are looked at."""
+    json_to: Annotated[str | None, tyro.conf.arg(name="json")] = None
+    """Write the result as JSON to this file, or to standard output for '-'."""
+
+    def run(self) -> int:
+        """Carry it out."""
+        screen = console(self.json_to)
+        from pactrain.cli.workshop import load_task, make_model, named_loss, newest_unfinished, next_folder
+        from pactrain.fit import fit
+
+        task = load_task(self)
+        folder = self.out or (newest_unfinished(self.data) if self.resume else next_folder(self.data))
+        screen.print(_opening(task, self), markup=False)
+        with Bars(screen) as bars:
+            result = fit(
+                make_model(self.model, task.inputs, task.outputs, self.seed),
+                (task.x_train, task.y_train),
+                loss=named_loss(self.loss, task),
+                prior=self.prior,
+                bound=self.bound,
+                preset=self.preset,
+                delta=self.delta,
+                test=(task.x_test, task.y_test) if task.x_test is not None else None,
+                device=self.device,
+                seed=self.seed,
+                budget=self.budget,
+                callbacks=(bars,),
+                out=folder,
+                resume=self.resume,
+                caveats=task.caveats,
+                extra_config=self.described(task),
+            )
+        show(screen, result)
+        values = {"run": str(folder), "metrics": result.metrics, "certificate": result.certificate.to_dict()}
+        write_result(self.json_to, values | {"notes": result.notes})
+        return 130 if result.interrupted else 0
+
+    def described(self, task: "Task") -> dict[str, Any]:
+        """What the run folder must know to load the same data and build the same network again."""
+        data = {
+            "name": self.data if task.name == self.data else str(Path(self.data).resolve()),
+            "target": self.target,
+            "task": self.task,
+            "drop": list(self.drop),
+            "test_fraction": self.test_fraction,
+            "split": self.split,
+        }
+        return {
+            "data": data,
+            "model": self.model,
+            "prior": self.prior,
+            "preprocess": task.encoder.to_dict(),
+            "caveats": list(task.caveats),
+        }
+
+
+def _opening(task: "Task", command: Train) -> str:
+    held_out = f", {len(task.x_test):,} held out for the test" if task.x_test is not None else ""
+    goal = f"{task.outputs} classes" if task.encoder.kind == "classification" else "a number"
+    ignored = f"; constant columns ignored: {', '.join(task.encoder.constant)}" if task.encoder.constant else ""
+    return (
+        f"{task.name}: {len(task.x_train):,} examples of {task.inputs} features to predict {goal}{held_out}; "
+        f"model {command.model}, seed {command.seed}{ignored}"
+    )
+
+
+def show(screen: "Console", result: "Result") -> None:
+    """The table of results, the certificate's sentence, and where everything is."""
+    rows = []
+    names = [k for k in ("loss", "accuracy", "rmse") if k in result.metrics["train"]]
+    for part in ("train", "test"):
+        if part in result.metrics:
+            scores = result.metrics[part]
+            rows.append([part, *(_shown(k, scores[k]) for k in names), f"{int(scores['n']):,}"])
+    screen.print(table("The trained network (deterministic)", ["data", *names, "examples"], rows))
+    m = result.metrics
+    screen.print(
+        f"{m['steps']:,} steps in {m['seconds']:.1f} s: {m['stage1_epochs']} epochs of stage 1, "
+        f"{m['stage2_epochs']} of stage 2",
+        markup=False,
+    )
+    for note in result.notes:
+        screen.print(note, markup=False)
+    screen.print(str(result.certificate), markup=False)
+    screen.print(f"Run folder: {result.path}", markup=False)
+
+
+def _shown(name: str, value: float) -> str:
+    return f"{100 * value:.2f} %" if name == "accuracy" else f"{value:.4f}"

@@ -1,0 +1,146 @@
+"""Building what a command names: the data, the network, the loss, the folder."""
+
+import dataclasses
+import importlib.util
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torch import nn
+
+from pactrain.data.load import load
+from pactrain.data.task import Task
+from pactrain.errors import DataError, PactrainError, RunError
+from pactrain.losses import LOSSES, Loss, resolve
+from pactrain.models.mlp import mlp
+from pactrain.posterior import Posterior
+from pactrain.prior import Prior
+from pactrain.runs import load_posterior, read_json
+
+if TYPE_CHECKING:
+    from pactrain.cli.train import Train
+
+
+def load_task(command: "Train") -> Task:
+    """The data that a train command names."""
+    return load(
+        command.data,
+        target=command.target,
+        kind=None if command.task == "auto" else command.task,
+        drop=command.drop,
+        test_fraction=command.test_fraction,
+        seed=command.seed,
+        split=command.split,
+        root=command.data_root,
+    )
+
+
+def named_loss(name: str | None, task: Task) -> Loss:
+    """The loss asked for, in the target's units; it must fit the kind of target."""
+    default = "cross_entropy" if task.encoder.kind == "classification" else "mse"
+    loss = resolve(name or default, None)
+    if not isinstance(loss, Loss) or loss.task != task.encoder.kind:
+        fitting = ", ".join(k for k, v in LOSSES.items() if v.task == task.encoder.kind)
+        raise PactrainError(f"loss {name!r} does not fit a {task.encoder.kind} target; use one of {fitting}")
+    return dataclasses.replace(loss, unit=task.encoder.target_std)
+
+
+def make_model(name: str, inputs: int, outputs: int, seed: int) -> nn.Module:
+    """A network by name, or from a function in the user's own file."""
+    import torch
+
+    if name in ("mlp", "linear"):
+        return mlp(inputs, outputs, depth=2 if name == "mlp" else 0, seed=seed)
+    path, _, function = name.rpartition(":")
+    if not path.endswith(".py") or not function:
+        raise PactrainError(f"model {name!r} is not known; use mlp, linear, or FILE.py:FUNCTION")
+    if not Path(path).exists():
+        raise PactrainError(f"there is no file {path} to take the model from")
+    spec = importlib.util.spec_from_file_location("pactrain_user_model", path)
+    if spec is None or spec.loader is None:
+        raise PactrainError(f"{path} cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    make = getattr(module, function, None)
+    if not callable(make):
+        raise PactrainError(f"{path} has no function {function!r}")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = make(inputs, outputs)
+    if not isinstance(model, nn.Module):
+        raise PactrainError(f"{function} of {path} returned {type(model).__name__}, not a torch module")
+    return model
+
+
+def _stem(data: str) -> str:
+    name = Path(data).stem if Path(data).suffix else data
+    return re.sub(r"[^A-Za-z0-9_-]+", "-", name) or "run"
+
+
+def next_folder(data: str, root: Path = Path("runs")) -> Path:
+    """A folder below `root` that does not exist yet: digits, digits-2, digits-3, …"""
+    stem, count = _stem(data), 1
+    while (path := root / (stem if count == 1 else f"{stem}-{count}")).exists():
+        count += 1
+    return path
+
+
+def newest_unfinished(data: str, root: Path = Path("runs")) -> Path:
+    """The newest run for this data that has not been completed."""
+    stem = re.escape(_stem(data))
+    found = [
+        path
+        for path in (root.iterdir() if root.is_dir() else ())
+        if re.fullmatch(stem + r"(-\d+)?", path.name)
+        and (path / "config.json").exists()
+        and not (path / "metrics.json").exists()
+    ]
+    if not found:
+        raise RunError(f"below {root}/ there is no unfinished run for {data!r}; name the folder with --out")
+    return max(found, key=lambda path: path.stat().st_mtime)
+
+
+def read_config(run: Path) -> dict[str, Any]:
+    """The configuration of a completed run made by the command line."""
+    if not run.is_dir():
+        raise RunError(f"{run} is not a run folder")
+    if not (run / "metrics.json").exists():
+        raise RunError(f"the run in {run} is not complete; finish it with pactrain train --out {run} --resume …")
+    config: dict[str, Any] = read_json(run / "config.json")
+    if "preprocess" not in config:
+        raise RunError(
+            f"{run} was written by pactrain.fit, not by the command line: it does not know how its data and network are "
+            "made; load model.safetensors into your own network"
+        )
+    return config
+
+
+def rebuild(run: Path, config: dict[str, Any]) -> Posterior:
+    """The trained posterior of a run, over a freshly built network."""
+    from pactrain.data.encoder import Encoder
+
+    encoder = Encoder.from_dict(config["preprocess"])
+    inputs = len(encoder.numeric) + sum(len(c.categories) for c in encoder.categorical)
+    model = make_model(config["model"], inputs, len(encoder.classes) or 1, config["seed"])
+    return load_posterior(run, Posterior(model, Prior(per=config["prior"])))
+
+
+def reload_task(config: dict[str, Any], root: Path | None) -> Task:
+    """The data a run was trained on, loaded again."""
+    data = config["data"]
+    task = load(
+        data["name"],
+        target=data["target"],
+        kind=None if data["task"] == "auto" else data["task"],
+        drop=tuple(data["drop"]),
+        test_fraction=data["test_fraction"],
+        seed=config["seed"],
+        split=data["split"],
+        root=root,
+    )
+    if (
+        len(task.x_train) != config["n"]
+        or task.encoder.to_dict() != type(task.encoder).from_dict(config["preprocess"]).to_dict()
+    ):
+        raise DataError(f"{data['name']} is no longer the data that the run was trained on")
+    return task

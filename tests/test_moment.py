@@ -1,0 +1,142 @@
+"""The scan against brute force."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from pactrain import Moment, PactrainError, Posterior, Prior, estimate_moment
+from pactrain.errors import TrainingError
+from pactrain.events import Event
+from pactrain.moment import Array, _row
+from tests import oracles
+from tests.zoo import ZOO, build, rows
+
+GAMMAS = [0.5, 2.0, 10.0]
+LOG_STDS = [-4.0, -3.0, -2.0]
+
+
+def scan(name: str = "mlp", **options: object) -> tuple[Posterior, Moment]:
+    """A small scan of a network of the zoo."""
+    posterior = Posterior(build(name), Prior(per="layer"))
+    data, loss = ZOO[name][1](), ZOO[name][2]
+    settings = {"gammas": GAMMAS, "log_stds": LOG_STDS, "draws": 4, **options}
+    return posterior, estimate_moment(posterior, data, loss, **settings)  # type: ignore[arg-type]
+
+
+def test_psi_is_that_of_brute_force() -> None:
+    posterior, moment = scan()
+    x, y = rows()
+    from pactrain.seeds import generator
+
+    for d in range(4):
+        noise = posterior.fresh_noise(generator(torch.device("cpu"), 0, "scan", d))
+        for i, log_std in enumerate(LOG_STDS):
+            weights = posterior.prior_mean + math.exp(log_std) * noise
+            pieces = dict(zip(posterior.names, weights.split([p.numel() for p in posterior.means()]), strict=True))
+            shaped = {n: w.view_as(posterior.model.get_parameter(n)) for n, w in pieces.items()}
+            out = torch.func.functional_call(posterior.model, shaped, (x,))
+            losses = torch.nn.functional.cross_entropy(out, y, reduction="none").detach().double().numpy()
+            for j, gamma in enumerate(GAMMAS):
+                assert moment.log_moments[i, d, j] == pytest.approx(oracles.log_moment(losses, gamma), rel=1e-6)
+            assert moment.means[i, d] == pytest.approx(losses.mean(), rel=1e-6)
+            assert moment.variances[i, d] == pytest.approx(losses.var(), rel=1e-6)
+    m = moment.log_moments
+    n, s = moment.n, 4
+    assert n == 48
+    np.testing.assert_allclose(moment.psi("mean", monotone=False), np.log(np.exp(m).mean(axis=1)))
+    np.testing.assert_allclose(moment.psi("max", monotone=False), m.max(axis=1))
+    np.testing.assert_allclose(moment.psi("mfold", monotone=False), np.log(np.exp(n * m).mean(axis=1)) / n)
+    assert (moment.psi("mfold") >= m.max(axis=1) - math.log(s) / n - 1e-12).all()
+
+
+def test_views_k_and_lemma() -> None:
+    _, moment = scan()
+    psi = moment.psi("mean")
+    np.testing.assert_allclose(moment.k("mean"), (psi / np.square(GAMMAS)).max(axis=1))
+    np.testing.assert_allclose(moment.k("mean", gamma_min=2), (psi / np.square(GAMMAS))[:, 1:].max(axis=1))
+    assert (moment.k("max") <= moment.k_lemma() * (1 + 1e-9)).all()
+    with pytest.raises(PactrainError, match="no γ"):
+        moment.k(gamma_min=50)
+    with pytest.raises(PactrainError, match="not known"):
+        moment.psi("median")  # type: ignore[arg-type]
+
+
+@settings(max_examples=60, deadline=None)
+@given(arrays(np.float64, st.integers(2, 30), elements=st.floats(0, 50)))
+def test_properties_of_one_row(losses: Array) -> None:
+    gammas = np.array([0.01, 0.5, 3.0, 40.0])
+    row = _row(losses, gammas)
+    log_moment = row[:4]
+    assert (log_moment >= -1e-9).all()  # Jensen
+    assert (np.diff(log_moment / gammas) >= -1e-9).all()  # ψ is convex with ψ(0) = 0
+    assert (log_moment <= gammas * (losses.mean() - losses.min()) + 1e-9).all()
+    lemma = max(losses.mean() ** 2, losses.var())
+    assert (log_moment <= gammas**2 * lemma + 1e-9).all()  # the paper's lemma, for non-negative losses
+
+
+@pytest.mark.parametrize("name", ZOO)
+def test_the_zoo_is_scanned_and_left_as_it_was(name: str) -> None:
+    posterior = Posterior(build(name))
+    before = {k: v.clone() for k, v in posterior.state_dict().items()}
+    posterior.model.train()
+    estimate_moment(posterior, ZOO[name][1](), ZOO[name][2], gammas=GAMMAS, log_stds=LOG_STDS, draws=2)
+    assert all(torch.equal(v, before[k]) for k, v in posterior.state_dict().items())
+    assert all(m.training for m in posterior.model.modules())
+
+
+def test_common_noise_makes_the_table_smooth_and_monotone_and_reproducible() -> None:
+    _, first = scan()
+    _, again = scan()
+    np.testing.assert_array_equal(first.log_moments, again.log_moments)
+    _, other = scan(seed=1)
+    assert (first.log_moments != other.log_moments).any()
+    assert (np.diff(first.psi(), axis=0) >= 0).all()
+
+
+def test_a_subset_is_used_for_large_data_and_its_error_is_reported() -> None:
+    posterior = Posterior(build("mlp"))
+    data = rows(4000)
+    full = estimate_moment(posterior, data, gammas=GAMMAS, log_stds=LOG_STDS, draws=3)
+    part = estimate_moment(posterior, data, gammas=GAMMAS, log_stds=LOG_STDS, draws=3, max_examples=400)
+    assert (full.n, full.n_used, part.n, part.n_used) == (4000, 4000, 4000, 400)
+    gap = np.abs(part.psi("max", monotone=False) - full.psi("max", monotone=False))
+    assert (gap <= 6 * part.errors + 1e-12).all()
+    assert (part.errors > full.errors).all()
+
+
+def test_progress_and_json() -> None:
+    events: list[Event] = []
+    _, moment = scan(progress=events.append)
+    assert [e.done for e in events] == list(range(1, 13))
+    again = Moment.from_dict(json.loads(json.dumps(moment.to_dict())))
+    np.testing.assert_array_equal(again.log_moments, moment.log_moments)
+    assert again.n == moment.n
+
+
+def test_stds_at_which_the_loss_overflows_are_left_out() -> None:
+    class Exploding(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.zeros(6, 3))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return torch.exp(torch.exp(4 * (x @ self.weight)))
+
+    posterior = Posterior(Exploding(), Prior(std=0.1))
+    moment = estimate_moment(posterior, rows(), gammas=GAMMAS, log_stds=[-4.0, -2.0, 2.0], draws=2)
+    assert len(moment.log_stds) < 3
+    assert np.isfinite(moment.log_moments).all()
+    with pytest.raises(TrainingError, match="not finite"):
+        estimate_moment(posterior, rows(), gammas=GAMMAS, log_stds=[3.0, 4.0], draws=2)
+
+
+def test_bad_grids_are_refused() -> None:
+    for options in ({"draws": 0}, {"gammas": [2.0, 1.0]}, {"gammas": [0.0]}, {"log_stds": [1.0, 1.0]}):
+        with pytest.raises(PactrainError, match="scan needs"):
+            scan(**options)
