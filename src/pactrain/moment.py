@@ -191,7 +191,7 @@ def _row(losses: Array, gammas: Array) -> Array:
 
 def _finite_part(rows: Array, log_stds: Array, gammas: Array, n: int, n_used: int) -> Moment:
     """Keep the stds up to the first at which a draw's loss overflowed: beyond it no network can be measured."""
-    finite = np.isfinite(rows.reshape(len(rows), -1)).all(axis=1).tolist()
+    finite = [bool(np.isfinite(row).all()) for row in rows]
     keep = finite.index(False) if False in finite else len(finite)
     if keep == 0:
         raise TrainingError(

@@ -1,0 +1,317 @@
+"""`fit` from end to end: every network, loss, kind of data and way of ending."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
+
+import pactrain
+from pactrain import PactrainError, Posterior, runs, stages
+from pactrain.auto import AUTHORS, AUTO, PAPER, PRESETS, Rules
+from pactrain.budget import Budget
+from pactrain.errors import DataError, RunError, TrainingError
+from pactrain.events import Event
+from tests.zoo import ZOO, Normed, build, rows
+
+SHORT = "6 epochs"
+FAST = AUTO.replace(lr=5e-2)
+
+
+def weights(model: nn.Module) -> Tensor:
+    """All weights of a network as one vector."""
+    return torch.cat([p.detach().reshape(-1) for p in model.parameters()])
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("name", ZOO)
+def test_every_network_with_every_preset(name: str, preset: str) -> None:
+    model, data, loss = build(name), ZOO[name][1](), ZOO[name][2]
+    model.train()
+    frozen = {n: p.clone() for n, p in model.named_parameters() if not p.requires_grad}
+    result = pactrain.fit(model, data, loss=loss, preset=preset, budget=SHORT)
+    assert result.model is model
+    assert all(m.training for m in model.modules())
+    assert len(result.history) == result.metrics["stage1_epochs"] + result.metrics["stage2_epochs"] <= 6
+    assert all(np.isfinite(r["bound"]) for r in result.history)
+    assert result.certificate.recheck()
+    assert result.metrics["train"]["n"] == result.certificate.n == (20 if name == "graph" else 48)
+    assert all(torch.equal(p, frozen[n]) for n, p in model.named_parameters() if n in frozen)
+    labels = {s.label for s in result.certificate.statements}
+    assert ("certified" in labels) == (name not in ("batchnorm", "graph"))
+
+
+@pytest.mark.parametrize("loss", ["mse", "l1", "huber", "log_cosh", "quantile", "quantile:0.8"])
+def test_regression_losses_learn(loss: str) -> None:
+    x, _ = rows(200)
+    y = x[:, 0] - 2 * x[:, 1]
+    result = pactrain.fit(nn.Linear(6, 1), (x, y), loss=loss, preset=FAST, budget="40 epochs")
+    assert result.metrics["train"]["rmse"] < 0.7 * y.std().item()
+
+
+@pytest.mark.parametrize("loss", ["cross_entropy", "hinge"])
+def test_classification_losses_learn(loss: str) -> None:
+    result = pactrain.fit(build("mlp"), rows(200), loss=loss, test=rows(200, seed=0), preset=FAST, budget="40 epochs")
+    assert result.metrics["train"]["accuracy"] > 0.9
+    assert result.metrics["test"]["accuracy"] > 0.9
+
+
+def test_defaults_follow_the_target() -> None:
+    x, y = rows()
+    assert pactrain.fit(build("mlp"), (x, y), budget="1 epoch").config["loss"] == "cross_entropy"
+    assert pactrain.fit(nn.Linear(6, 1), (x, x[:, 0]), budget="1 epoch").config["loss"] == "mse"
+
+
+def test_all_kinds_of_data_are_read_alike() -> None:
+    x, y = rows()
+    batches = [(x[:24], y[:24]), (x[24:], y[24:])]
+    kinds: list[Any] = [
+        (x, y),
+        (x.numpy().astype(np.float64), y.numpy().astype(np.int32)),
+        TensorDataset(x, y),
+        DataLoader(TensorDataset(x, y), batch_size=24, shuffle=True),
+        batches,
+    ]
+    for data in kinds:
+        result = pactrain.fit(build("mlp"), data, budget="2 epochs")
+        assert result.metrics["train"]["n"] == 48
+    with pytest.raises(DataError, match="only once"):
+        pactrain.fit(build("mlp"), iter(batches), budget="1 epoch")
+    with pytest.raises(DataError, match="different numbers of rows"):
+        pactrain.fit(build("mlp"), (x, y[:-1]))
+    bad = x.clone()
+    bad[3, 0] = float("nan")
+    with pytest.raises(DataError, match="first in row 3"):
+        pactrain.fit(build("mlp"), (bad, y))
+    with pytest.raises(DataError, match="no rows"):
+        pactrain.fit(build("mlp"), (x[:0], y[:0]))
+    with pytest.raises(DataError, match="cannot be read"):
+        pactrain.fit(build("mlp"), 3)
+
+
+def test_a_seed_decides_everything_and_the_callers_randomness_is_left_alone() -> None:
+    torch.manual_seed(7)
+    before = torch.get_rng_state()
+    first = pactrain.fit(build("batchnorm"), rows(), seed=3, budget=SHORT)
+    torch.manual_seed(7)
+    assert torch.equal(before, torch.get_rng_state())
+    torch.rand(5)
+    second = pactrain.fit(build("batchnorm"), rows(), seed=3, budget=SHORT)
+    assert torch.equal(weights(first.model), weights(second.model))
+    assert first.certificate == second.certificate
+    other = pactrain.fit(build("batchnorm"), rows(), seed=4, budget=SHORT)
+    assert not torch.equal(weights(first.model), weights(other.model))
+
+
+def test_batch_norm_ends_with_the_statistics_at_the_mean() -> None:
+    model = build("batchnorm")
+    x, _ = rows()
+    pactrain.fit(model, rows(), budget=SHORT)
+    assert isinstance(model, Normed)
+    norm, hidden = model.layers[1], model.layers[0](x)
+    torch.testing.assert_close(norm.running_mean, hidden.mean(0), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(norm.running_var, hidden.var(0), rtol=1e-4, atol=1e-5)
+
+
+def test_budgets_are_honoured() -> None:
+    import time
+
+    events: list[Event] = []
+    started = time.monotonic()
+    result = pactrain.fit(build("mlp"), rows(2000), budget=0.5, callbacks=[events.append])
+    assert result.metrics["steps"] > 5
+    assert time.monotonic() - started < 10
+    assert sum(r["stage"] == 1 for r in result.history) < AUTO.stage1_epochs(31)
+    assert {e.phase for e in events} == {"scan", "train", "certify"}
+    assert len(pactrain.fit(build("mlp"), rows(), budget="3 epochs").history) <= 3
+    for bad in ("soon", "-3s", "3 weeks", "1.5 epochs", "..s"):
+        with pytest.raises(PactrainError, match="not understood"):
+            pactrain.fit(build("mlp"), rows(), budget=bad)
+
+
+def interrupt_at(epoch: int, error: type[BaseException]) -> Any:
+    """A callback that raises at the end of an epoch."""
+
+    def callback(event: Event) -> None:
+        if event.phase == "train" and event.done == epoch:
+            raise error
+
+    return callback
+
+
+def test_ctrl_c_returns_what_was_reached() -> None:
+    result = pactrain.fit(build("mlp"), rows(), callbacks=[interrupt_at(4, KeyboardInterrupt)])
+    assert result.interrupted
+    assert len(result.history) == 4
+    assert result.certificate.recheck()
+    assert "interrupted" in result.notes[0]
+
+
+class Crash(Exception):
+    """Stands for the power going off."""
+
+
+@pytest.mark.parametrize("preset", ["auto", "authors"])
+@pytest.mark.parametrize("name", ["mlp", "batchnorm", "tied"])
+def test_resumed_run_is_bitwise_the_uninterrupted_one(
+    name: str, preset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "CHECKPOINT_SECONDS", 0.0)
+    run: dict[str, Any] = {
+        "preset": PRESETS[preset].replace(enter_stage2=0.0),
+        "budget": "9 epochs",
+        "test": rows(20, seed=2),
+    }
+    whole = pactrain.fit(build(name), rows(200), out=tmp_path / "whole", **run)
+    assert whole.metrics["stage2_epochs"] > 0
+    for epoch, resume in ((2, False), (7, True)):
+        options: dict[str, Any] = run | {"resume": resume, "callbacks": [interrupt_at(epoch, Crash)]}
+        with pytest.raises(Crash):
+            pactrain.fit(build(name), rows(200), out=tmp_path / "cut", **options)
+    assert (tmp_path / "cut" / "checkpoint").exists()
+    again = pactrain.fit(build(name), rows(200), out=tmp_path / "cut", resume=True, **run)
+    for file in ("model.safetensors", "posterior.safetensors", "certificate.json", "moment.json"):
+        assert (tmp_path / "cut" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes(), file
+    times = ("seconds",)
+    kept = [[{k: v for k, v in r.items() if k not in times} for r in h] for h in (whole.history, again.history)]
+    assert json.dumps(kept[0]) == json.dumps(kept[1])
+    assert not (tmp_path / "cut" / "checkpoint").exists()
+
+
+def test_run_folder_and_its_errors(tmp_path: Path) -> None:
+    x, y = rows()
+    out = tmp_path / "run"
+    result = pactrain.fit(build("mlp"), (x, y), test=(x, y), out=out, budget=SHORT)
+    assert result.path == out
+    names = {p.name for p in out.iterdir()}
+    assert names == {
+        "config.json",
+        "history.jsonl",
+        "metrics.json",
+        "model.safetensors",
+        "posterior.safetensors",
+        "moment.json",
+        "certificate.json",
+        "report.html",
+    }
+    lines = [json.loads(line) for line in (out / "history.jsonl").read_text().splitlines()]
+    assert [r["epoch"] for r in lines] == list(range(1, len(lines) + 1))
+    wanted = {"stage", "risk", "train", "test", "kl", "gamma", "bound", "kl_term", "complexity", "prior_std"}
+    assert wanted | {"posterior_std"} <= lines[0].keys()
+    first = lines[0]
+    assert first["bound"] == pytest.approx(first["risk"] + first["kl_term"] + first["complexity"])
+    metrics = json.loads((out / "metrics.json").read_text())
+    assert {"train", "test", "seconds", "steps", "stage1_epochs", "stage2_epochs"} <= metrics.keys()
+    twin = build("mlp", seed=5)
+    posterior = runs.load_posterior(out, Posterior(twin))
+    assert torch.equal(weights(twin), weights(result.model))
+    assert posterior.kl().item() == pytest.approx(result.posterior.kl().item(), rel=1e-6)
+    with pytest.raises(RunError, match="already exists"):
+        pactrain.fit(build("mlp"), (x, y), out=out)
+    with pytest.raises(RunError, match="complete"):
+        pactrain.fit(build("mlp"), (x, y), out=out, resume=True)
+
+
+def test_resuming_with_other_settings_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Crash):
+        pactrain.fit(build("mlp"), rows(), out=tmp_path / "run", callbacks=[interrupt_at(1, Crash)])
+    with pytest.raises(RunError, match="seed: 0 there, 1 now"):
+        pactrain.fit(build("mlp"), rows(), out=tmp_path / "run", resume=True, seed=1)
+
+
+def test_a_loss_that_is_not_finite_says_where_and_keeps_the_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "CHECKPOINT_SECONDS", 0.0)
+    calls = 0
+
+    def loss(predict: Any, batch: Any) -> Tensor:
+        nonlocal calls
+        x, y = batch
+        losses = nn.functional.cross_entropy(predict(x), y, reduction="none")
+        if torch.is_grad_enabled():
+            calls += 1
+        return losses * (float("nan") if calls > 3 else 1.0) if torch.is_grad_enabled() else losses
+
+    with pytest.raises(TrainingError, match=r"nan at step 4 \(epoch 4, stage 1\).*group of weights '[02]'"):
+        pactrain.fit(build("mlp"), rows(), loss=loss, out=tmp_path / "run")
+    assert (tmp_path / "run" / "checkpoint" / "state.safetensors").exists()
+    assert len((tmp_path / "run" / "history.jsonl").read_text().splitlines()) == 3
+
+
+def test_any_torch_optimiser() -> None:
+    for make in (
+        lambda groups: torch.optim.SGD(groups, momentum=0.9),
+        lambda groups: torch.optim.RMSprop(groups),
+        lambda groups: torch.optim.AdamW(groups, weight_decay=0.01),
+    ):
+        result = pactrain.fit(build("mlp"), rows(), optimizer=make, budget=SHORT)
+        assert result.history[-1]["risk"] < result.history[0]["risk"]
+
+
+def test_stage_2_keeps_the_noise_and_the_prior() -> None:
+    rules = PAPER.replace(fixed_epochs=4)
+    result = pactrain.fit(build("mlp"), rows(), preset=rules, budget="6 epochs")
+    one, two = ([r for r in result.history if r["stage"] == s] for s in (1, 2))
+    assert (len(one), len(two)) == (4, 2)
+    assert all(r["posterior_std"] == one[-1]["posterior_std"] for r in two)
+    assert all(r["prior_std"] == one[-1]["prior_std"] for r in two)
+    assert result.metrics["stage1"]["bound"] == one[-1]["bound"]
+
+
+def test_warm_up_moves_the_stds_of_a_group_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stages, "WARMUP_WEIGHTS", 1)
+    for epochs, together in ((4, True), (0, False)):
+        rules = AUTHORS.replace(fixed_epochs=4, stage2_share=0.0, warmup_epochs=epochs)
+        posterior = pactrain.fit(build("mlp"), rows(), preset=rules, budget="4 epochs").posterior
+        spans = [float(posterior.log_std.detach()[at].std()) for at in posterior.group_slices]
+        assert (max(spans) < 1e-5) is together
+
+
+def test_presets_start_where_they_say() -> None:
+    model = build("mlp")
+    scale = float(weights(model).abs().mean())
+    starts = {}
+    for name, rules in PRESETS.items():
+        posterior = Posterior(build("mlp"))
+        moment = pactrain.estimate_moment(posterior, rows(), draws=3)
+        starts[name] = rules.start_std(posterior, rules.bound(48, 0.05, moment, 2))
+        if name == "auto":
+            at_start = rules.bound(48, 0.05, moment, 2).at_start()
+            chosen = int(np.argmin(np.abs(np.exp(moment.log_stds) - starts[name])))
+            assert at_start[chosen] <= 1.02 * at_start.min()
+            assert (at_start[chosen + 1 :] > 1.02 * at_start.min()).all()
+    assert starts["authors"] == pytest.approx(scale)
+    assert starts["paper"] == pytest.approx(scale**0.5)
+    assert AUTHORS.confidence_nats(0.05, 4) == 22.0
+    assert PAPER.confidence_nats(0.05, 4) == pytest.approx(np.log(20))
+    with pytest.raises(PactrainError, match="not known"):
+        pactrain.fit(build("mlp"), rows(), preset="best")
+    with pytest.raises(PactrainError, match="not known"):
+        pactrain.fit(build("mlp"), rows(), bound="best")
+
+
+def test_a_network_that_cannot_learn_is_told_so() -> None:
+    _, y = rows()
+    result = pactrain.fit(build("mlp"), (torch.zeros(48, 6), y), budget="20 epochs")
+    assert any("largest class" in note for note in result.notes)
+
+
+def test_budget_is_shared_between_the_stages() -> None:
+    rules = Rules(name="r", start="knee", stage2_share=0.5)
+    assert Budget(epochs=30).epochs_of_stages(1000, rules) == (20, 10)
+    assert Budget(epochs=30).epochs_of_stages(10, rules) == (10, 5)
+    assert Budget().epochs_of_stages(100, rules) == (100, 50)
+
+
+def test_losses_that_are_not_per_example_are_refused() -> None:
+    with pytest.raises(PactrainError, match="one loss an example"):
+        pactrain.fit(build("mlp"), rows(), loss=lambda predict, b: nn.functional.cross_entropy(predict(b[0]), b[1]))
+    with pytest.raises(PactrainError, match="not known"):
+        pactrain.fit(build("mlp"), rows(), loss="zero_one")
+    with pytest.raises(DataError, match="none of them is a target"):
+        pactrain.fit(build("keywords"), [{"left": torch.ones(2, 3), "right": torch.ones(2, 3)}])
