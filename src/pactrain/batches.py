@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from pactrain.errors import DataError
+from pactrain.seeds import seed_global
 
 EVALUATION_BATCH = 1024
 
@@ -72,7 +73,7 @@ class LoaderBatches:
         self.device = device
 
     def epoch(self, seed: int) -> Iterator[Any]:
-        torch.manual_seed(seed)  # a shuffling DataLoader draws its order from the global generator
+        seed_global(seed)  # a shuffling DataLoader draws its order from the global generator
         return self.ordered()
 
     def ordered(self) -> Iterator[Any]:
@@ -80,7 +81,7 @@ class LoaderBatches:
             yield to_device(batch, self.device)
 
     def subset(self, examples: int, seed: int) -> list[Any]:
-        torch.manual_seed(seed)
+        seed_global(seed)
         batches, seen = [], 0
         for batch in self.ordered():
             batches.append(batch)

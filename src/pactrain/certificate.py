@@ -1,5 +1,6 @@
 """The frozen record of what was proved about a trained posterior.  No torch: it can be read and rechecked anywhere."""
 
+import hashlib
 import json
 import math
 from collections.abc import Callable
@@ -67,9 +68,21 @@ class Certificate:
     versions: dict[str, str] = field(default_factory=dict)
     format: int = FORMAT
 
+    digest: str = ""
+    """Fingerprint of everything else in the record, so that an edited certificate is seen to be edited."""
+
+    def __post_init__(self) -> None:
+        if not self.digest:
+            object.__setattr__(self, "digest", self._fingerprint())
+
+    def _fingerprint(self) -> str:
+        content = {k: v for k, v in asdict(self).items() if k != "digest"}
+        text = json.dumps(content, sort_keys=True, allow_nan=False)
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
     def recheck(self) -> bool:
-        """Do all numbers follow, to the last digit, from the inputs stored with them?"""
-        return all(s.recompute() == s.value for s in self.statements)
+        """Is the record as it was made, and do all numbers follow, to the last digit, from their inputs?"""
+        return self.digest == self._fingerprint() and all(s.recompute() == s.value for s in self.statements)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

@@ -11,7 +11,7 @@ from pactrain.batches import TensorBatches, as_batches
 from pactrain.errors import TrainingError
 from pactrain.losses import AnyLoss, per_example, resolve
 from pactrain.modes import restored_modes
-from pactrain.seeds import derive
+from pactrain.seeds import derive, seed_global
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def train_erm(
     with restored_modes(model), torch.random.fork_rng(devices=[]):
         model.train()
         for epoch in range(settings.epochs(sum(1 for _ in batches.epoch(0)))):
-            torch.manual_seed(derive(seed, "epoch", epoch))
+            seed_global(derive(seed, "epoch", epoch))
             for batch in batches.epoch(derive(seed, "order", epoch)):
                 risk = per_example(loss, model, batch).mean()
                 if not torch.isfinite(risk):

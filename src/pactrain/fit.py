@@ -25,7 +25,7 @@ from pactrain.moment import LOG_STD_RANGE, Moment, estimate_moment, log_grid
 from pactrain.posterior import Posterior
 from pactrain.prior import Prior
 from pactrain.runs import RunFolder
-from pactrain.seeds import derive
+from pactrain.seeds import derive, seed_global
 from pactrain.stages import OptimizerFactory, Record, Trainer
 from pactrain.versions import versions
 
@@ -163,7 +163,7 @@ def _device(device: str | torch.device) -> torch.device:
 def _own_randomness(device: torch.device, seed: int) -> Any:
     """Leave the caller's global random state as it was."""
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        torch.manual_seed(derive(seed, "start"))
+        seed_global(derive(seed, "start"))
         yield
 
 

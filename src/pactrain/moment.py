@@ -18,7 +18,6 @@ from typing import Any, Literal
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.special import logsumexp
 
 from pactrain.batches import as_batches
 from pactrain.errors import PactrainError, TrainingError
@@ -57,9 +56,9 @@ class Moment:
         """ψ[std, γ]; by default made non-decreasing in std, as a larger prior must not look cheaper by chance."""
         draws = self.log_moments.shape[1]
         if average == "mean":
-            table = logsumexp(self.log_moments, axis=1) - math.log(draws)
+            table = np.logaddexp.reduce(self.log_moments, axis=1) - math.log(draws)
         elif average == "mfold":
-            table = (logsumexp(self.n * self.log_moments, axis=1) - math.log(draws)) / self.n
+            table = (np.logaddexp.reduce(self.n * self.log_moments, axis=1) - math.log(draws)) / self.n
         elif average == "max":
             table = self.log_moments.max(axis=1)
         else:

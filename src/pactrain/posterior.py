@@ -53,6 +53,7 @@ class Posterior(nn.Module):
         self.model = model
         self.groups: tuple[str, ...] = tuple(dict.fromkeys(owners.values()))
         self.names: tuple[str, ...] = tuple(name for g in self.groups for name in params if owners[name] == g)
+        self._owners = [(model.get_submodule(name.rpartition(".")[0]), name.rpartition(".")[2]) for name in self.names]
         self._where = _slices([params[name].numel() for name in self.names])
         sizes = [sum(params[name].numel() for name in self.names if owners[name] == g) for g in self.groups]
         self._group_slices = _slices(sizes)
@@ -215,7 +216,7 @@ class Posterior(nn.Module):
         return self._params()
 
     def _params(self) -> list[nn.Parameter]:
-        return [self.model.get_parameter(name) for name in self.names]
+        return [owner._parameters[leaf] for owner, leaf in self._owners]  # type: ignore[misc]
 
     @torch.no_grad()
     def _read(self) -> Tensor:

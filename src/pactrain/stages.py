@@ -25,7 +25,7 @@ from pactrain.evaluate import evaluate, measure
 from pactrain.losses import AnyLoss, per_example
 from pactrain.modes import batch_norms, batch_statistics
 from pactrain.posterior import Posterior
-from pactrain.seeds import derive, generator
+from pactrain.seeds import derive, generator, seed_global
 
 OptimizerFactory = Callable[[list[dict[str, Any]]], torch.optim.Optimizer]
 Record = dict[str, Any]
@@ -121,7 +121,7 @@ class Trainer:
 
     def _epoch(self) -> float:
         p, total, count = self.progress, 0.0, 0
-        torch.manual_seed(derive(self.seed, "epoch", p.epoch))  # dropout and the user's own randomness
+        seed_global(derive(self.seed, "epoch", p.epoch))  # dropout and the user's own randomness
         started = time.monotonic()
         for index, batch in enumerate(self.batches.epoch(derive(self.seed, "order", p.epoch))):
             now = p.seconds + time.monotonic() - started
@@ -282,5 +282,6 @@ def unique_state(module: torch.nn.Module) -> dict[str, Tensor]:
 
 
 def adam(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
-    """The default optimiser."""
-    return torch.optim.Adam(groups)
+    """The default optimiser, as one kernel for all weights where torch has one."""
+    devices = {p.device.type for group in groups for p in group["params"]}
+    return torch.optim.Adam(groups, fused=True if devices <= {"cpu", "cuda"} else None)

@@ -29,6 +29,8 @@ class Verify:
             verdict = "agrees" if again == s.value else f"DIFFERS: computed again it is {again!r}"
             screen.print(f"{s.quantity} {s.value!r} [{s.label}] {verdict}", markup=False)
         good = certificate.recheck()
+        if not good and all(again == s.value for s, again in rows):
+            screen.print("The record was changed after it was made (its digest does not fit).", markup=False)
         screen.print("Verified." if good else "This certificate is not valid.", markup=False)
         write_result(self.json_to, {"valid": good, "values": [{"stored": s.value, "computed": v} for s, v in rows]})
         return 0 if good else 1

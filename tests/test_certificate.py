@@ -1,0 +1,135 @@
+"""The certificate: its formulas, its record, its words."""
+
+import dataclasses
+import json
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pactrain import Certificate, PactrainError, Posterior, Prior, certify
+from pactrain.bounds.kl import binary_kl, kl_bound, kl_inverse, monte_carlo
+from pactrain.certificate import statement
+from pactrain.certify import PRIOR_GRID, round_prior
+from tests.zoo import build, rows
+
+
+def test_reference_values() -> None:
+    assert kl_inverse(0.02, 0.01) == pytest.approx(0.04652, abs=5e-6)
+    assert kl_bound(0.02, 5000, 50000, 0.025) == pytest.approx(0.151003, abs=5e-7)
+    assert kl_bound(0.2, 500, 10000, 0.05) == pytest.approx(0.344834, abs=5e-7)
+    assert kl_bound(0.0005, 20, 1000, 0.05) == pytest.approx(0.029256, abs=5e-7)
+    assert kl_inverse(0, 0.3) == pytest.approx(1 - math.exp(-0.3), abs=1e-15)
+    assert kl_inverse(1, 0.1) == 1
+    assert kl_inverse(0.3, math.inf) == 1
+    for q, c in ((-0.1, 1.0), (1.1, 1.0), (0.5, -1.0), (0.5, math.nan)):
+        with pytest.raises(ValueError, match="kl_inverse"):
+            kl_inverse(q, c)
+    with pytest.raises(ValueError, match="binary_kl"):
+        binary_kl(2, 0.5)
+
+
+@given(st.floats(0, 1), st.floats(0, 20))
+def test_kl_inverse_is_an_upper_inverse(q: float, c: float) -> None:
+    p = kl_inverse(q, c)
+    assert q <= p <= 1
+    assert p == 1 or binary_kl(q, p) >= c * (1 - 1e-9) - 1e-14
+    assert kl_inverse(q, c + 0.5) >= p
+
+
+def trained() -> Posterior:
+    """A posterior a little away from its prior."""
+    posterior = Posterior(build("mlp"), Prior(std=0.05))
+    with torch.no_grad():
+        posterior.log_std.sub_(0.2)
+        posterior.prior_log_std.add_(0.033)
+    return posterior
+
+
+def test_a_certificate_says_what_was_measured() -> None:
+    posterior = trained()
+    certificate = certify(posterior, rows(400), delta=0.1, draws=30, seed=4)
+    error, loss = certificate.statements
+    assert (error.label, loss.label) == ("certified", "estimated")
+    assert error.inputs["n"] == 400
+    assert error.inputs["prior_nats"] == pytest.approx(2 * math.log(71))
+    rounded, _ = round_prior(posterior)
+    assert error.inputs["kl"] == pytest.approx(float(posterior.kl_by_group(rounded).sum()))
+    assert error.inputs["delta_draws"] + error.inputs["delta_bound"] == pytest.approx(0.1)
+    measured = monte_carlo(error.inputs["mean"], 30, 0.02)
+    wanted = kl_bound(measured, error.inputs["kl"] + 2 * math.log(71), 400, 0.08)
+    assert error.value == pytest.approx(wanted, rel=1e-12)
+    assert loss.value > loss.inputs["risk"]
+    assert certificate.recheck()
+    assert certify(posterior, rows(400), delta=0.1, draws=30, seed=4) == certificate
+    text = str(certificate)
+    assert "randomised predictor" in text
+    assert "[certified]" in text
+    assert len(text.splitlines()) <= 8
+
+
+def test_the_prior_is_rounded_to_the_grid_it_is_charged_for() -> None:
+    posterior = trained()
+    with torch.no_grad():
+        posterior.prior_log_std.copy_(torch.tensor([-2.949, 7.0]))
+    rounded, nats = round_prior(posterior)
+    assert rounded.tolist() == pytest.approx([-2.9, 1.0])
+    assert nats == pytest.approx(2 * math.log(len(PRIOR_GRID)))
+
+
+def test_caveats_take_the_label_away() -> None:
+    certificate = certify(trained(), rows(), draws=3, caveats=["the rows are not independent"])
+    assert "certified" not in {s.label for s in certificate.statements}
+    assert "not independent" in str(certificate)
+    norm = certify(Posterior(build("batchnorm")), rows(), draws=3)
+    assert "certified" not in {s.label for s in norm.statements}
+    assert "GroupNorm" in str(norm)
+
+
+def test_a_vacuous_value_is_called_vacuous() -> None:
+    inputs = {"mean": 0.1, "draws": 9, "delta_draws": 0.01, "kl": 1e6, "prior_nats": 1, "n": 50, "delta_bound": 0.04}
+    empty = statement("0-1 error", "certified", "kl", inputs, vacuous_at=0.999999)
+    assert empty.vacuous
+    certificate = dataclasses.replace(certify(trained(), rows(), draws=3), statements=(empty,), digest="")
+    assert "vacuous" in str(certificate)
+
+
+def test_json_round_trip_and_tampering(tmp_path: Path) -> None:
+    certificate = certify(trained(), rows(), draws=3)
+    path = tmp_path / "certificate.json"
+    path.write_text(json.dumps(certificate.to_dict()))
+    assert Certificate.read(path) == certificate
+    for key in ("value", "kl"):
+        edited = certificate.to_dict()
+        if key == "value":
+            edited["statements"][0]["value"] *= 0.999
+        else:
+            edited["statements"][0]["inputs"]["kl"] -= 1e-3
+        assert not Certificate.from_dict(edited).recheck()
+    for text in ("{", "[]", '{"format": 99}', '{"format": 1}'):
+        path.write_text(text)
+        with pytest.raises(PactrainError):
+            Certificate.read(path)
+
+
+def test_a_certificate_is_rechecked_without_torch(tmp_path: Path) -> None:
+    path = tmp_path / "certificate.json"
+    path.write_text(json.dumps(certify(trained(), rows(), draws=3).to_dict()))
+    code = (
+        "import sys; from pactrain.certificate import Certificate\n"
+        f"assert Certificate.read({str(path)!r}).recheck()\n"
+        "assert 'torch' not in sys.modules and 'numpy' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_bad_arguments() -> None:
+    with pytest.raises(PactrainError, match="delta"):
+        certify(trained(), rows(), delta=0)
+    with pytest.raises(PactrainError, match="draws"):
+        certify(trained(), rows(), draws=0)
