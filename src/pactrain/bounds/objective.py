@@ -1,15 +1,16 @@
 """What every bound returns when it is used for training."""
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from torch import Tensor
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 class Objective(NamedTuple):
     """A bound split into its terms; `total` is the one to differentiate."""
 
-    total: Tensor
-    risk: Tensor
-    complexity: Tensor
-    kl: Tensor
+    total: "Tensor"
+    risk: "Tensor"
+    complexity: "Tensor"
+    kl: "Tensor"
     gamma: float

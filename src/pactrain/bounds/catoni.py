@@ -1,0 +1,45 @@
+"""Catoni's bound for a fixed β > 0:  (1 − exp(−β risk − (KL + ln 1/δ) / n)) / (1 − e^{−β}).
+
+β must not depend on the data; to take the best of a grid of N values, δ is divided by N.
+"""
+
+import math
+from dataclasses import dataclass
+
+from pactrain.bounds.base import Bound
+from pactrain.errors import PactrainError
+
+BETAS = tuple(0.05 * 2 ** (i / 2) for i in range(17))
+"""The grid used when no β is given: 0.05 to 12.8."""
+
+
+@dataclass(frozen=True)
+class Catoni(Bound):
+    """Catoni's bound at a given β, or at the best β of a grid that is paid for."""
+
+    beta: float | None = None
+
+    name = "catoni"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.beta is not None and not 0 < self.beta < math.inf:
+            raise PactrainError(f"beta={self.beta} must be positive and finite")
+
+    def _at(self, beta: float, risk: float, kl: float) -> float:
+        nats = math.log(1 / self.delta) + (0.0 if self.beta is not None else math.log(len(BETAS)))
+        return -math.expm1(-beta * risk - (kl + nats) / self.n) / -math.expm1(-beta)
+
+    def best_beta(self, risk: float, kl: float) -> float:
+        """The β that makes the bound smallest, or the one given."""
+        if self.beta is not None:
+            return self.beta
+        return min(BETAS, key=lambda beta: self._at(beta, risk, kl))
+
+    def value(self, risk: float, kl: float) -> float:
+        return self._at(self.best_beta(risk, kl), risk, kl)
+
+    def slopes(self, risk: float, kl: float) -> tuple[float, float]:
+        beta = self.best_beta(risk, kl)
+        left = 1 / -math.expm1(-beta) - self._at(beta, risk, kl)  # exp(−β risk − …) / (1 − e^{−β})
+        return beta * left, left / self.n
