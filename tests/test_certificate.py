@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from pactrain import Certificate, PactrainError, Posterior, Prior, certify
 from pactrain.bounds.kl import binary_kl, kl_bound, kl_inverse, monte_carlo
-from pactrain.certificate import statement
+from pactrain.certificate import RANDOMISED, statement
 from pactrain.certify import PRIOR_GRID, round_prior
+from pactrain.posterior import Snapshot
 from tests.zoo import build, rows
 
 
@@ -54,23 +55,69 @@ def trained() -> Posterior:
 def test_a_certificate_says_what_was_measured() -> None:
     posterior = trained()
     certificate = certify(posterior, rows(400), delta=0.1, draws=30, seed=4)
-    error, loss = certificate.statements
-    assert (error.label, loss.label) == ("certified", "estimated")
-    assert error.inputs["n"] == 400
-    assert error.inputs["prior_nats"] == pytest.approx(2 * math.log(71))
+    grid = next(s for s in certificate.statements if s.quantity == "0-1 error" and s.prior == "prior grid")
+    assert grid.label == "certified"
+    each = 0.1 / 6
+    assert certificate.budget == pytest.approx(dict.fromkeys(certificate.budget, each))
+    assert len(certificate.budget) == 6
+    assert grid.inputs["n"] == 400
+    assert grid.inputs["values"] == 400  # a draw for each example
+    assert grid.inputs["prior_nats"] == pytest.approx(2 * math.log(71))
     rounded, _ = round_prior(posterior)
-    assert error.inputs["kl"] == pytest.approx(float(posterior.kl_by_group(rounded).sum()))
-    assert error.inputs["delta_draws"] + error.inputs["delta_bound"] == pytest.approx(0.1)
-    measured = monte_carlo(error.inputs["mean"], 30, 0.02)
-    wanted = kl_bound(measured, error.inputs["kl"] + 2 * math.log(71), 400, 0.08)
-    assert error.value == pytest.approx(wanted, rel=1e-12)
-    assert loss.value > loss.inputs["risk"]
+    assert grid.inputs["kl"] == pytest.approx(float(posterior.kl_by_group(rounded).sum()))
+    assert grid.inputs["delta_draws"] + grid.inputs["delta_bound"] == pytest.approx(each)
+    measured = monte_carlo(grid.inputs["mean"], 400, 0.2 * each)
+    wanted = kl_bound(measured, grid.inputs["kl"] + 2 * math.log(71), 400, 0.8 * each)
+    assert grid.value == pytest.approx(wanted, rel=1e-12)
+    forms = {s.bound: s for s in certificate.statements if s.label == "estimated"}
+    assert forms["unbounded (cgf)"].value <= forms["unbounded (paper)"].value
+    assert forms["unbounded (cgf)"].value > forms["unbounded (cgf)"].inputs["risk"]
+    low, high = certificate.measured["psi_interval"]
+    inputs = forms["unbounded (cgf)"].inputs
+    assert low <= inputs["complexity"] * inputs["gamma"] <= high
     assert certificate.recheck()
     assert certify(posterior, rows(400), delta=0.1, draws=30, seed=4) == certificate
     text = str(certificate)
     assert "randomised predictor" in text
     assert "[certified]" in text
     assert len(text.splitlines()) <= 8
+
+
+def test_the_events_of_a_certificate_share_one_delta() -> None:
+    certificate = certify(trained(), rows(100), test=rows(50, seed=3), delta=0.07, draws=5)
+    assert sum(certificate.budget.values()) == pytest.approx(0.07)
+    deltas: dict[tuple[str, str, str], float] = {}
+    for s in certificate.statements:
+        spent = (
+            s.inputs.get("delta_draws", 0)
+            + s.inputs.get("delta_bound", 0)
+            + math.exp(-s.inputs.get("confidence_nats", 99))
+        )
+        deltas[s.quantity, s.predictor, s.prior if "unbounded" not in s.bound else "one event"] = spent
+    assert sum(deltas.values()) == pytest.approx(0.07, rel=1e-6)
+    mean = certificate.best("0-1 error", "mean network")
+    assert mean is not None
+    assert mean.label == "certified"
+    assert mean.inputs["n"] == 50
+
+
+def test_test_rows_among_the_training_rows_are_noticed() -> None:
+    x, y = rows(100)
+    certificate = certify(trained(), (x, y), test=(x[:7], y[:7]), draws=5)
+    mean = certificate.best("0-1 error", "mean network")
+    assert mean is not None
+    assert mean.label == "estimated"
+    assert any("7 test rows" in note for note in certificate.notes)
+
+
+def test_earlier_moments_are_stated_and_the_posterior_is_left_as_it_was() -> None:
+    posterior = trained()
+    before = posterior.snapshot()
+    wide = Snapshot(before.means, before.log_std + 0.1, before.prior_log_std)
+    certificate = certify(posterior, rows(100), draws=5, earlier={"end of stage 1": wide})
+    assert torch.equal(posterior.log_std, before.log_std)
+    kl = {s.when: s.inputs["kl"] for s in certificate.statements if s.bound == "kl" and s.prior == "prior grid"}
+    assert kl["end of stage 1"] != kl["end of training"]
 
 
 def test_the_prior_is_rounded_to_the_grid_it_is_charged_for() -> None:
@@ -88,12 +135,21 @@ def test_caveats_take_the_label_away() -> None:
     assert "not independent" in str(certificate)
     norm = certify(Posterior(build("batchnorm")), rows(), draws=3)
     assert "certified" not in {s.label for s in norm.statements}
-    assert "GroupNorm" in str(norm)
+    assert "to_group_norm" in str(norm)
 
 
 def test_a_vacuous_value_is_called_vacuous() -> None:
-    inputs = {"mean": 0.1, "draws": 9, "delta_draws": 0.01, "kl": 1e6, "prior_nats": 1, "n": 50, "delta_bound": 0.04}
-    empty = statement("0-1 error", "certified", "kl", inputs, vacuous_at=0.999999)
+    inputs = {
+        "mean": 0.1,
+        "values": 9,
+        "delta_draws": 0.01,
+        "kl": 1e6,
+        "prior_nats": 1,
+        "n": 50,
+        "delta_bound": 0.04,
+        "scale": 1,
+    }
+    empty = statement("0-1 error", RANDOMISED, "certified", "kl", inputs, vacuous_at=0.999999)
     assert empty.vacuous
     certificate = dataclasses.replace(certify(trained(), rows(), draws=3), statements=(empty,), digest="")
     assert "vacuous" in str(certificate)
@@ -111,7 +167,10 @@ def test_json_round_trip_and_tampering(tmp_path: Path) -> None:
         else:
             edited["statements"][0]["inputs"]["kl"] -= 1e-3
         assert not Certificate.from_dict(edited).recheck()
-    for text in ("{", "[]", '{"format": 99}', '{"format": 1}'):
+    bare = certificate.to_dict() | {"notes": [], "digest": ""}
+    with pytest.raises(PactrainError, match="no digest"):
+        Certificate.from_dict(bare)
+    for text in ("{", "[]", '{"format": 99}', '{"format": 2}', '{"format": 2, "digest": "x"}'):
         path.write_text(text)
         with pytest.raises(PactrainError):
             Certificate.read(path)

@@ -44,7 +44,7 @@ def test_train_then_certify_verify_and_predict(tmp_path: Path) -> None:
     result = json.loads(done.stdout)
     assert result["run"] == "runs/flowers"
     assert result["metrics"]["test"]["accuracy"] > 0.7
-    for text in ("The trained network", "With 0.95 confidence", "Run folder: runs/flowers"):
+    for text in ("The trained network", "with 95 % confidence", "Run folder: runs/flowers"):
         assert text in done.stderr
     folder = tmp_path / "runs" / "flowers"
     page = (folder / "report.html").read_text()
@@ -52,9 +52,9 @@ def test_train_then_certify_verify_and_predict(tmp_path: Path) -> None:
     assert "<script" not in page
 
     certificate = run("certify", "runs/flowers", "--draws", "5", "--json", "c.json", cwd=tmp_path)
-    assert "confidence" in certificate.stdout
+    assert "95 % confidence" in certificate.stdout
     run("verify", "c.json", cwd=tmp_path)
-    edited = (tmp_path / "c.json").read_text().replace('"draws": 5', '"draws": 5000')
+    edited = re.sub(r'"values": \d+', '"values": 99999', (tmp_path / "c.json").read_text())
     (tmp_path / "c.json").write_text(edited)
     assert "not valid" in run("verify", "c.json", cwd=tmp_path, code=1).stdout
 

@@ -37,5 +37,4 @@ def test_two_processes_share_the_draws_and_get_the_same_table(tmp_path: Path) ->
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "rank 0 agrees" in done.stdout
-    assert "rank 1 agrees" in done.stdout
+    assert done.stdout.count("agrees") == 2  # the two ranks may write into each other's lines

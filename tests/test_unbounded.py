@@ -23,7 +23,17 @@ def moment(gammas: Any = None) -> Moment:
     psi = np.exp(log_stds)[:, None] * gammas**2 / (1 + gammas)
     table = psi[:, None, :]
     ones = np.ones((len(log_stds), 1))
-    return Moment(log_stds, gammas, table, 2.3 * ones, 0.1 * ones, np.zeros((len(log_stds), len(gammas))), N, N)
+    return Moment(
+        log_stds,
+        gammas,
+        table,
+        2.3 * ones,
+        0.1 * ones,
+        np.zeros((len(log_stds), len(gammas))),
+        np.zeros((len(log_stds), 1, 2)),
+        N,
+        N,
+    )
 
 
 def posterior() -> Posterior:

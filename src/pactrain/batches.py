@@ -1,6 +1,8 @@
 """One view of all the kinds of data `fit` takes: arrays, a Dataset, a DataLoader, or any re-iterable of batches."""
 
 import itertools
+import math
+import random
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
@@ -54,8 +56,20 @@ class TensorBatches:
             yield tuple(t[a:b] for t in shuffled)
 
     def ordered(self) -> Iterator[tuple[Tensor, ...]]:
-        for a in range(0, len(self), EVALUATION_BATCH):
-            yield tuple(t[a : a + EVALUATION_BATCH] for t in self.tensors)
+        return self.chunks(EVALUATION_BATCH)
+
+    def chunks(self, size: int) -> Iterator[tuple[Tensor, ...]]:
+        """Every example once, `size` at a time."""
+        for a in range(0, len(self), size):
+            yield tuple(t[a : a + size] for t in self.tensors)
+
+    def split(self, part: float, seed: int) -> "tuple[TensorBatches, TensorBatches]":
+        """Two disjoint sets of rows, the first with `part` of them, chosen by the seed."""
+        order = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed)).to(self.tensors[0].device)
+        cut = round(part * len(self))
+        pieces = (TensorBatches(self._rows(rows), self.batch_size) for rows in (order[:cut], order[cut:]))
+        first, rest = pieces
+        return first, rest
 
     def subset(self, examples: int, seed: int) -> list[tuple[Tensor, ...]]:
         if examples >= len(self):
@@ -73,7 +87,10 @@ class LoaderBatches:
         self.device = device
 
     def epoch(self, seed: int) -> Iterator[Any]:
-        seed_global(seed)  # a shuffling DataLoader draws its order from the global generator
+        seed_global(seed)  # a shuffling DataLoader draws its order from the global generator, or from its own
+        own = getattr(self.source, "generator", None)
+        if isinstance(own, torch.Generator):
+            own.manual_seed(seed)
         return self.ordered()
 
     def ordered(self) -> Iterator[Any]:
@@ -81,14 +98,18 @@ class LoaderBatches:
             yield to_device(batch, self.device)
 
     def subset(self, examples: int, seed: int) -> list[Any]:
-        seed_global(seed)
-        batches, seen = [], 0
-        for batch in self.ordered():
-            batches.append(batch)
-            seen += rows(batch)
-            if seen >= examples:
-                break
-        return batches
+        chance = random.Random(seed)
+        kept: list[Any] = []
+        room = 0
+        with torch.random.fork_rng(devices=[]):
+            seed_global(seed)
+            for seen, batch in enumerate(self.ordered()):
+                room = room or math.ceil(examples / max(1, rows(batch)))
+                if len(kept) < room:
+                    kept.append(batch)
+                elif (place := chance.randrange(seen + 1)) < room:  # every batch is kept with the same probability
+                    kept[place] = batch
+        return kept
 
 
 def rows(batch: Any) -> int:
@@ -110,14 +131,26 @@ def to_device(batch: Any, device: torch.device) -> Any:
     return batch.to(device) if hasattr(batch, "to") else batch
 
 
-def as_batches(data: Any, *, batch_size: int | None, device: torch.device, role: str = "training") -> Batches:
-    """Read `data` of any kind `fit` takes.  `batch_size=None` leaves it to the caller to set it."""
+def as_batches(
+    data: Any,
+    *,
+    batch_size: int | None,
+    device: torch.device,
+    dtype: torch.dtype | None = None,
+    role: str = "training",
+) -> Batches:
+    """Read `data` of any kind `fit` takes.
+
+    `batch_size=None` leaves it to the caller to set it; floating-point arrays become `dtype`, torch's default if None.
+    """
     if isinstance(data, (TensorBatches, LoaderBatches)):
         return data
     if isinstance(data, TensorDataset):
         data = data.tensors
     if _is_pair(data):
-        tensors = tuple(_tensor(part, i, role).to(device) for i, part in enumerate(data))
+        tensors = tuple(
+            _tensor(part, i, role, dtype or torch.get_default_dtype()).to(device) for i, part in enumerate(data)
+        )
         _check_rows(tensors, role)
         return TensorBatches(tensors, batch_size or len(tensors[0]))
     if isinstance(data, DataLoader):
@@ -145,7 +178,7 @@ def _is_pair(data: Any) -> bool:
     return isinstance(data, tuple) and len(data) >= 2 and all(hasattr(part, "__array__") for part in data)
 
 
-def _tensor(part: Any, position: int, role: str) -> Tensor:
+def _tensor(part: Any, position: int, role: str, dtype: torch.dtype) -> Tensor:
     if isinstance(part, Tensor):
         tensor = part.detach()
     else:
@@ -156,11 +189,9 @@ def _tensor(part: Any, position: int, role: str) -> Tensor:
                 "encode categories and texts first (the command line does it for CSV files)"
             )
         tensor = torch.from_numpy(np.ascontiguousarray(array))
-    if tensor.dtype == torch.float64:
-        tensor = tensor.to(torch.get_default_dtype())
-    elif tensor.dtype in (torch.int8, torch.int16, torch.int32, torch.uint8, torch.bool):
-        tensor = tensor.long()
-    return tensor
+    if tensor.is_floating_point():
+        return tensor.to(dtype)
+    return tensor if tensor.is_complex() else tensor.long()
 
 
 def _check_rows(tensors: tuple[Tensor, ...], role: str) -> None:

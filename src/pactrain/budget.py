@@ -2,7 +2,7 @@
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pactrain.errors import PactrainError
@@ -10,7 +10,8 @@ from pactrain.errors import PactrainError
 if TYPE_CHECKING:
     from pactrain.auto import Rules
 
-_UNITS = {"s": 1.0, "sec": 1.0, "seconds": 1.0, "m": 60.0, "min": 60.0, "minutes": 60.0, "h": 3600.0, "hours": 3600.0}
+_UNITS = dict.fromkeys(("s", "sec", "second", "seconds"), 1.0)
+_UNITS |= dict.fromkeys(("m", "min", "minute", "minutes"), 60.0) | dict.fromkeys(("h", "hour", "hours"), 3600.0)
 
 
 @dataclass(frozen=True)
@@ -19,6 +20,10 @@ class Budget:
 
     seconds: float = math.inf
     epochs: int | None = None
+
+    def less(self, seconds: float) -> "Budget":
+        """What is left of the time after `seconds`; a fifth of it is always kept for training."""
+        return replace(self, seconds=max(0.2 * self.seconds, self.seconds - seconds))
 
     def over(self, seconds: float) -> bool:
         """Is the time used up?"""

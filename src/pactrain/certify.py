@@ -1,35 +1,66 @@
-"""Evaluation at the end: what can be said about a trained posterior."""
+"""Evaluation at the end: all that can be said about a trained posterior, in one record.
+
+One δ is the whole budget.  It is shared out evenly among the events that may fail: the kl bound with each way of paying for
+the learned prior, for the 0-1 error and for the clipped loss; the bound for the unbounded loss; the one drawn network; the
+test set.  The bounds hold for all posteriors at once, so that the end of stage 1 costs nothing more but its own measuring.
+"""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from pactrain.batches import Batches, as_batches
-from pactrain.certificate import Certificate, Label, Statement, statement
-from pactrain.errors import PactrainError
+from pactrain.audit import data_caveats, digest_data, digest_tensors, shared_rows
+from pactrain.batches import Batches, TensorBatches, as_batches
+from pactrain.bounds.prior_scale import dziugaite_roy
+from pactrain.certificate import DRAWN, MEAN, RANDOMISED, Certificate, Label, Statement, statement
+from pactrain.errors import DataError, PactrainError
 from pactrain.evaluate import evaluate
-from pactrain.events import Callback, Event, silent
-from pactrain.losses import AnyLoss, Loss, per_example, resolve
+from pactrain.events import Callback, silent
+from pactrain.gaussian import log_density_ratio
+from pactrain.losses import AnyLoss, Loss, resolve
 from pactrain.modes import batch_norms, evaluating
-from pactrain.moment import LOG_STD_RANGE, log_grid
-from pactrain.posterior import Posterior
+from pactrain.moment import LOG_STD_RANGE, Array, log_grid, moment_at
+from pactrain.posterior import Posterior, Snapshot
+from pactrain.risks import Risks, clip_range, measure_risks
 from pactrain.seeds import generator
 from pactrain.versions import versions
 
-PRIOR_GRID = np.linspace(*LOG_STD_RANGE, 71)
+PRIOR_GRID = tuple(LOG_STD_RANGE[0] + 0.1 * i for i in range(71))
 """Log-stds to which a learned prior is rounded; fixed before any data is seen, so that choosing costs ln 71 a group."""
 
 GAMMA_GRID = log_grid(0.5, 2000.0, 40)
 """γ from which the best is taken, at the cost of ln 40."""
 
 MONTE_CARLO_SHARE = 0.2
-"""Part of δ spent on measuring the risk by draws; the rest is the bound's."""
+"""Part of an event's δ spent on measuring the risk by draws; the rest is the bound's."""
 
 PSI_DRAWS = 20
+PSI_EXAMPLES = 10_000
+
+DRAWS = 2000
+"""Independent draws with which the risk is measured unless the user asks for more."""
+
+VACUOUS_ERROR = 1 - 1e-6
+
+
+@dataclass(frozen=True)
+class _Scene:
+    """What all statements share."""
+
+    posterior: Posterior
+    batches: Batches
+    loss: AnyLoss
+    draws: int
+    seed: int
+    progress: Callback
+    label: Label
+    delta_each: float
+    moments: int  # how many posteriors are measured
 
 
 def certify(
@@ -38,137 +69,320 @@ def certify(
     *,
     loss: str | AnyLoss | None = None,
     delta: float = 0.05,
-    draws: int = 200,
+    draws: int = DRAWS,
     seed: int = 0,
+    test: Any = None,
     caveats: Sequence[str] = (),
+    earlier: Mapping[str, Snapshot] | None = None,
+    objective: Mapping[str, float] | None = None,
     progress: Callback = silent,
 ) -> Certificate:
-    """State what can be said about the randomised predictor `posterior` from its training data.
+    """State all that can be said about the randomised predictor `posterior` from its training data.
 
-    `caveats` are reasons why the assumptions cannot be taken for granted (dependent rows, preprocessing fitted on the
-    same rows): each is printed, and no number is then called certified.
+    draws:     independent draws with which the risk is measured; more give smaller numbers, at most by the price of measuring.
+    test:      data never used in training: adds the test-set bound for the mean network.
+    caveats:   reasons why the assumptions cannot be taken for granted; each is printed, and nothing is called certified then.
+    earlier:   posteriors of earlier moments of the same training (such as the end of stage 1) to be stated as well.
+    objective: terms of the training objective (risk, kl_term, complexity and the constants of η), stated as heuristics.
     """
     if not 0 < delta < 1:
         raise PactrainError(f"delta={delta} must lie strictly between 0 and 1; .05 means 95 % confidence")
     if draws < 1:
         raise PactrainError(f"draws={draws}: the risk has to be measured with at least one draw of the weights")
-    batches = as_batches(data, batch_size=None, device=posterior.log_std.device)
-    loss = resolve(loss, next(iter(batches.ordered()), None))
-    caveats = [*caveats, *_model_caveats(posterior)]
-    prior_log_std, prior_nats = round_prior(posterior)
-    kl = float(posterior.kl_by_group(prior_log_std).sum())
-    with evaluating(posterior.model):
-        risk, error, n = _risks(posterior, batches, loss, draws, seed, progress)
-        psi = _psi(posterior, batches, loss, prior_log_std, n, seed)
-    statements: list[Statement] = []
-    if error is not None:
-        statements.append(
-            _error_statement(error, draws, delta, kl, prior_nats, n, "estimated" if caveats else "certified")
-        )
-    statements.append(_loss_statement(loss, risk, delta, kl, prior_nats, n, psi))
-    notes = list(caveats)
-    if kl > math.log(PSI_DRAWS):
-        notes.append(
-            f"the estimate of the loss bound rests on {PSI_DRAWS} draws of the prior, too few to see the rare "
-            f"networks that a divergence of {kl:,.0f} nats is about"
-        )
-    return Certificate(
-        tuple(statements),
-        delta,
-        n,
-        loss.name if isinstance(loss, Loss) else "custom",
+    device = posterior.log_std.device
+    batches = as_batches(data, batch_size=None, device=device)
+    first = next(iter(batches.ordered()), None)
+    if first is None:
+        raise DataError("the data has no batch: nothing can be said without examples")
+    loss = resolve(loss, first)
+    held_out = as_batches(test, batch_size=None, device=device, role="test") if test is not None else None
+    reasons = [*caveats, *_model_caveats(posterior.model), *data_caveats(batches)]
+    events = _events(loss, held_out is not None)
+    scene = _Scene(
+        posterior,
+        batches,
+        loss,
         draws,
         seed,
-        tuple(notes),
-        versions(),
+        progress,
+        "estimated" if reasons else "certified",
+        delta / len(events),
+        1 + len(earlier or {}),
     )
+    with evaluating(posterior.model):
+        statements, measured, notes = _about(scene, "end of training")
+        for when, snapshot in (earlier or {}).items():
+            now = posterior.snapshot()
+            posterior.restore(snapshot)
+            statements += _about(scene, when)[0]
+            posterior.restore(now)
+        if held_out is not None:
+            statements += _test_statements(scene, held_out)
+            notes += _leaks(batches, held_out)
+    statements += _heuristics(objective or {})
+    n = int(measured["n"])
+    return Certificate(
+        statements=tuple(statements),
+        delta=delta,
+        n=n,
+        loss=loss.name if isinstance(loss, Loss) else "custom",
+        seed=seed,
+        notes=(*reasons, *_dropout_note(posterior.model), *notes),
+        budget={event: delta / len(events) for event in events},
+        measured=measured,
+        hashes={
+            "data": digest_data(batches),
+            "prior": digest_tensors([posterior.prior_mean]),
+            "posterior": digest_tensors([*posterior.means(), posterior.log_std, posterior.prior_log_std]),
+        },
+        versions=versions(),
+    )
+
+
+def _events(loss: AnyLoss, with_test: bool) -> list[str]:
+    """What may fail, each with an equal part of δ."""
+    events = ["unbounded loss"]
+    if isinstance(loss, Loss) and loss.task == "classification":
+        events += ["0-1 error, prior grid", "0-1 error, Dziugaite-Roy", "one drawn network"]
+        events += ["test set"] if with_test else []
+    if clip_range(loss) is not None:
+        events += ["clipped loss, prior grid", "clipped loss, Dziugaite-Roy"]
+    return events
+
+
+def _about(scene: _Scene, when: str) -> tuple[list[Statement], dict[str, Any], list[str]]:
+    """Everything about one posterior."""
+    posterior, loss = scene.posterior, scene.loss
+    risks = measure_risks(posterior, scene.batches, loss, values=scene.draws, seed=scene.seed, progress=scene.progress)
+    priors = {"prior grid": round_prior(posterior), "Dziugaite-Roy": round_prior_dziugaite_roy(posterior)}
+    statements: list[Statement] = []
+    if risks.error is not None:
+        statements += [
+            _kl_statement(scene, risks, risks.error, "0-1 error", 1.0, name, *prior, when)
+            for name, prior in priors.items()
+        ]
+    limit = clip_range(loss)
+    if risks.clipped is not None and limit is not None:
+        statements += [
+            _kl_statement(scene, risks, risks.clipped, "clipped loss", limit, name, *prior, when)
+            for name, prior in priors.items()
+        ]
+    rounded, nats = priors["prior grid"]
+    unbounded, interval = _loss_statements(scene, risks, rounded, nats, when)
+    statements += unbounded
+    if risks.error is not None:
+        statements.append(_drawn_statement(scene, risks.n, rounded, nats, when))
+    measured = {
+        "n": risks.n,
+        "values": risks.values,
+        "scheme": risks.scheme,
+        "psi_interval": interval,
+        "loss": risks.loss,
+    }
+    return statements, measured, _measuring_notes(statements, risks, posterior, rounded)
 
 
 def round_prior(posterior: Posterior) -> tuple[Tensor, float]:
     """The prior's log-stds on the fixed grid (nearest point), and the price of having chosen them, in nats."""
-    grid = torch.from_numpy(PRIOR_GRID)
+    grid = torch.tensor(PRIOR_GRID, dtype=torch.float64)
     own = posterior.prior_log_std.detach().double().cpu()
     nearest = grid[(own[:, None] - grid[None, :]).abs().argmin(1)]
     return nearest.to(posterior.prior_log_std), len(own) * math.log(len(grid))
 
 
-@torch.no_grad()
-def _risks(
-    posterior: Posterior, batches: Batches, loss: AnyLoss, draws: int, seed: int, progress: Callback
-) -> tuple[float, float | None, int]:
-    risks, errors, n = [], [], 0
-    for i in range(draws):
-        with posterior.sampled(generator(posterior.log_std.device, seed, "certify", i)) as model:
-            scores = evaluate(model, batches.ordered(), loss)
-        risks.append(scores["loss"])
-        errors.append(1 - scores["accuracy"] if "accuracy" in scores else math.nan)
-        n = int(scores["n"])
-        progress(Event("certify", i + 1, draws))
-    error = float(np.mean(errors))
-    return float(np.mean(risks)), None if math.isnan(error) else min(1.0, max(0.0, error)), n
+def round_prior_dziugaite_roy(posterior: Posterior) -> tuple[Tensor, float]:
+    """The prior's log-stds on Dziugaite and Roy's scale, each group rounded to the neighbour that is cheaper in all."""
+    chosen, nats = [], 0.0
+    best = posterior.prior_log_std.detach().clone()
+    for i, log_std in enumerate(posterior.prior_log_std.detach().double().cpu().tolist()):
+        prices = []
+        for rounded, price in dziugaite_roy(log_std):
+            best[i] = rounded
+            prices.append((float(posterior.kl_by_group(best)[i]) + price, rounded, price))
+        _, rounded, price = min(prices)
+        chosen.append(rounded)
+        nats += price
+        best[i] = rounded
+    return torch.tensor(chosen, dtype=torch.float64).to(posterior.prior_log_std), nats
 
 
-@torch.no_grad()
-def _psi(
-    posterior: Posterior, batches: Batches, loss: AnyLoss, prior_log_std: Tensor, n: int, seed: int
-) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """ψ_mfold at the prior's own vector of stds, for every γ of the grid."""
-    rows = []
-    for i in range(PSI_DRAWS):
-        noise = posterior.fresh_noise(generator(posterior.log_std.device, seed, "psi", i))
-        with posterior.prior_draw(prior_log_std, noise) as model:
-            x = torch.cat([per_example(loss, model, b) for b in batches.ordered()]).double().cpu()
-        gammas = torch.from_numpy(GAMMA_GRID)[:, None]
-        rows.append(torch.logsumexp(gammas * (x.mean() - x)[None, :], 1) - math.log(len(x)))
-    table = torch.stack(rows)
-    return ((torch.logsumexp(n * table, 0) - math.log(PSI_DRAWS)) / n).clamp_min(0).numpy()
-
-
-def _error_statement(
-    error: float, draws: int, delta: float, kl: float, prior_nats: float, n: int, label: Label
+def _kl_statement(
+    scene: _Scene,
+    risks: Risks,
+    mean: float,
+    quantity: str,
+    scale: float,
+    prior: str,
+    prior_log_std: Tensor,
+    nats: float,
+    when: str,
 ) -> Statement:
     inputs = {
-        "mean": error,
-        "draws": draws,
-        "delta_draws": MONTE_CARLO_SHARE * delta,
-        "kl": kl,
-        "prior_nats": prior_nats,
-        "n": n,
-        "delta_bound": (1 - MONTE_CARLO_SHARE) * delta,
+        "mean": mean,
+        "values": risks.values,
+        "delta_draws": MONTE_CARLO_SHARE * scene.delta_each / scene.moments,
+        "kl": float(scene.posterior.kl_by_group(prior_log_std).sum()),
+        "prior_nats": nats,
+        "n": risks.n,
+        "delta_bound": (1 - MONTE_CARLO_SHARE) * scene.delta_each,
+        "scale": scale,
     }
-    return statement("0-1 error", label, "kl", inputs, vacuous_at=0.999999)
+    limit = VACUOUS_ERROR * scale
+    return statement(quantity, RANDOMISED, scene.label, "kl", inputs, prior=prior, when=when, vacuous_at=limit)
 
 
-def _loss_statement(
-    loss: AnyLoss,
-    risk: float,
-    delta: float,
-    kl: float,
-    prior_nats: float,
-    n: int,
-    psi: Iterable[float],
-) -> Statement:
+def _loss_statements(
+    scene: _Scene, risks: Risks, prior_log_std: Tensor, nats: float, when: str
+) -> tuple[list[Statement], list[float]]:
+    """The unbounded loss in its two forms, at the best γ of the grid; and an interval for ψ at the γ of the first."""
+    loss = scene.loss
     name = f"{loss.name.replace('_', '-')} loss" if isinstance(loss, Loss) else "loss"
-    choices = [
-        {
-            "risk": risk,
+    psi, low, high = _psi(scene, prior_log_std, risks.n)
+    k = float((psi / GAMMA_GRID**2).max())
+    kl = float(scene.posterior.kl_by_group(prior_log_std).sum())
+
+    def at(form: str, gamma: float, complexity: float) -> Statement:
+        inputs = {
+            "risk": risks.loss,
             "kl": kl,
-            "prior_nats": prior_nats + math.log(len(GAMMA_GRID)),
-            "confidence_nats": math.log(1 / delta),
-            "n": n,
-            "gamma": float(gamma),
-            "complexity": float(value) / float(gamma),
+            "prior_nats": nats + math.log(len(GAMMA_GRID)),
+            "confidence_nats": math.log(1 / scene.delta_each),
+            "n": risks.n,
+            "gamma": gamma,
+            "complexity": complexity,
         }
-        for gamma, value in zip(GAMMA_GRID, psi, strict=True)
-    ]
-    candidates = [statement(name, "estimated", "unbounded", inputs) for inputs in choices]
-    return min(candidates, key=lambda s: s.value)
+        return statement(name, RANDOMISED, "estimated", f"unbounded ({form})", inputs, prior="prior grid", when=when)
+
+    pairs = list(zip(GAMMA_GRID.tolist(), psi.tolist(), strict=True))
+    cgf = min((at("cgf", g, p / g) for g, p in pairs), key=lambda s: s.value)
+    paper = min((at("paper", g, g * k) for g, _ in pairs), key=lambda s: s.value)
+    index = GAMMA_GRID.tolist().index(cgf.inputs["gamma"])
+    return [cgf, paper], [float(low[index]), float(high[index])]
 
 
-def _model_caveats(posterior: Posterior) -> list[str]:
-    if batch_norms(posterior.model):
+def _psi(scene: _Scene, prior_log_std: Tensor, n: int) -> tuple[Array, Array, Array]:
+    """ψ_mfold at the prior's own vector of stds for every γ, between a lower and an upper end.
+
+    The ends are the mean over draws less two standard errors, and the largest draw plus two of its own.
+    """
+    subset = scene.batches.subset(PSI_EXAMPLES, scene.seed)
+    table, errors = moment_at(
+        scene.posterior, subset, scene.loss, prior_log_std, GAMMA_GRID, draws=PSI_DRAWS, seed=scene.seed
+    )
+    psi = _mfold(table, n)
+    spread = table.std(axis=0) / math.sqrt(len(table))
+    return psi, table.mean(axis=0) - 2 * spread, table.max(axis=0) + 2 * errors.max(axis=0)
+
+
+def _mfold(table: Array, n: int) -> Array:
+    averaged = (np.logaddexp.reduce(n * table, axis=0) - math.log(len(table))) / n
+    return np.asarray(np.maximum(averaged, 0.0), dtype=np.float64)
+
+
+@torch.no_grad()
+def _drawn_statement(scene: _Scene, n: int, prior_log_std: Tensor, nats: float, when: str) -> Statement:
+    """One network drawn from the posterior: the same bound with ln dQ/dP at it in the place of the KL."""
+    posterior = scene.posterior
+    source = generator(posterior.log_std.device, scene.seed, "one network")
+    state = source.get_state()
+    noise = posterior.fresh_noise(source)
+    source.set_state(state)
+    weights = posterior.mean_shift() + noise * posterior.log_std.detach().exp()
+    ratio = log_density_ratio(weights, noise, posterior.log_std.detach(), prior_log_std, posterior.group_slices)
+    with posterior.sampled(source) as model:
+        risk = 1 - evaluate(model, scene.batches.ordered(), scene.loss)["accuracy"]
+    inputs = {
+        "risk": min(1.0, max(0.0, risk)),
+        "log_ratio": float(ratio),
+        "prior_nats": nats,
+        "n": n,
+        "delta_bound": scene.delta_each / scene.moments,
+    }
+    return statement(
+        "0-1 error",
+        DRAWN,
+        scene.label,
+        "disintegrated",
+        inputs,
+        prior="prior grid",
+        when=when,
+        vacuous_at=VACUOUS_ERROR,
+    )
+
+
+def _test_statements(scene: _Scene, held_out: Batches) -> list[Statement]:
+    scores = evaluate(scene.posterior.model, held_out.ordered(), scene.loss)
+    if "accuracy" not in scores:
+        return []
+    n = int(scores["n"])
+    inputs = {"errors": round((1 - scores["accuracy"]) * n), "n": n, "delta_bound": scene.delta_each}
+    label: Label = "estimated" if shared_rows(scene.batches, held_out) else "certified"
+    return [statement("0-1 error", MEAN, label, "test set", inputs, vacuous_at=VACUOUS_ERROR)]
+
+
+def _heuristics(terms: Mapping[str, float]) -> list[Statement]:
+    """The training objective, and the paper's bound with its correction η."""
+    if not terms:
+        return []
+    parts = {k: terms[k] for k in ("risk", "kl_term", "complexity")}
+    plain = statement("training loss", RANDOMISED, "heuristic", "training objective", parts)
+    constants = {k: v for k, v in terms.items() if k not in parts}
+    if not constants:
+        return [plain]
+    corrected = {"objective": plain.value, **constants}
+    return [plain, statement("training loss", RANDOMISED, "heuristic", "training objective + η", corrected)]
+
+
+# -- what stands against the numbers -----------------------------------------------------------------------------------
+
+
+def _model_caveats(model: nn.Module) -> list[str]:
+    if batch_norms(model):
         return [
-            "BatchNorm's running statistics were taken from the training data and are not counted in the divergence; "
-            "use GroupNorm for a certificate"
+            "BatchNorm's running statistics come from the training data and are not counted in the divergence, so nothing is "
+            "certified; convert the network before training with pactrain.models.to_group_norm"
         ]
     return []
+
+
+def _dropout_note(model: nn.Module) -> list[str]:
+    layers = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
+    if any(isinstance(m, layers) and m.p > 0 for m in model.modules()):
+        return ["dropout is switched off in the predictor that these numbers speak of"]
+    return []
+
+
+def _measuring_notes(
+    statements: Sequence[Statement], risks: Risks, posterior: Posterior, prior_log_std: Tensor
+) -> list[str]:
+    notes = []
+    kl = float(posterior.kl_by_group(prior_log_std).sum())
+    if kl > math.log(PSI_DRAWS):
+        notes.append(
+            f"the loss bound is estimated from {PSI_DRAWS} draws of the prior, too few to see the rare networks that a "
+            f"divergence of {kl:,.0f} nats is about"
+        )
+    for s in statements:
+        if s.bound == "kl" and s.quantity == "0-1 error" and not s.vacuous:
+            exact = dict(s.inputs) | {"values": 10**12}
+            if s.value - Statement(**{**s.__dict__, "inputs": exact}).recompute() > 0.1 * s.value:
+                notes.append(f"measuring with {risks.values:,} draws costs over a tenth of the 0-1 bound; ask for more")
+                break
+    return notes
+
+
+def _leaks(batches: Batches, held_out: Batches) -> list[str]:
+    common = shared_rows(batches, held_out)
+    if not common:
+        return []
+    return [
+        f"{common:,} test rows also stand in the training data, so the test set's number is not certified; remove them"
+    ]
+
+
+def check_disjoint(prior_part: Batches, bound_part: Batches) -> list[str]:
+    """Reasons why the part that the prior was trained on may not be separate from the part that is counted."""
+    if not (isinstance(prior_part, TensorBatches) and isinstance(bound_part, TensorBatches)):
+        return ["the two parts of the data could not be compared row by row"]
+    common = shared_rows(prior_part, bound_part)
+    return [f"{common:,} rows stand both in the prior's part and in the counted part of the data"] if common else []

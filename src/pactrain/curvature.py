@@ -11,23 +11,35 @@ is an unbiased estimate of h_i; its moving average with Lin, Schmidt and Khan's 
     prior_std_g² = mean over the group of std² + (mean − prior mean)²
 """
 
-import math
-
 import torch
 from torch import Tensor
 
 from pactrain.gaussian import group_sums, spread
 from pactrain.posterior import Posterior
 
+MOMENTUM = 0.9
+"""Share of the old average in the average of gradients that a natural step follows."""
+
 
 class CurvatureStds:
     """Keeps the curvature average and writes the stds it implies into the posterior."""
 
-    def __init__(self, posterior: Posterior, *, kl_weight: float, memory: float, max_log_std: float) -> None:
+    def __init__(
+        self,
+        posterior: Posterior,
+        *,
+        kl_weight: float,
+        memory: float,
+        log_std_range: tuple[float, float],
+        first: float = 1.0,
+    ) -> None:
         self.posterior, self.kl_weight, self.memory = posterior, kl_weight, memory
-        self.max_log_std = max_log_std
+        self.log_std_range = log_std_range
         self.precision = self._prior_precision()
-        self.curvature = kl_weight * self.precision  # as much information in the data as in the prior, to begin with
+        self.curvature = (
+            first * kl_weight * self.precision
+        )  # the data's information to begin with, relative to the prior's
+        self.momentum = torch.zeros_like(self.curvature)
         self._write()
 
     def _prior_precision(self) -> Tensor:
@@ -63,15 +75,38 @@ class CurvatureStds:
         second = (2 * posterior.log_std).exp_().addcmul_(posterior.mean_shift(), posterior.mean_shift())
         sizes = torch.tensor([g.stop - g.start for g in posterior.group_slices], dtype=torch.float64)
         best = 0.5 * torch.log(group_sums(second, posterior.group_slices) / sizes.to(second.device))
-        posterior.prior_log_std.copy_(best.clamp(math.log(1e-3), self.max_log_std))
+        posterior.prior_log_std.copy_(best.clamp(*self.log_std_range))
         self.precision = self._prior_precision()
         self._write()
 
     @torch.no_grad()
-    def restore(self, curvature: Tensor) -> None:
-        """Go on from a saved average; the posterior must hold the state saved with it."""
+    def restore(self, curvature: Tensor, momentum: Tensor) -> None:
+        """Go on from saved averages; the posterior must hold the state saved with them."""
         self.curvature.copy_(curvature)
+        self.momentum.copy_(momentum)
         self.precision = self._prior_precision()
+
+    @torch.no_grad()
+    def natural_step(self, rate: float, step: int) -> None:
+        """Move the means by `rate` of a Newton step (the natural gradient of the objective), at most `rate` stds each.
+
+        Adam moves every weight by its rate whatever its gradient, and the wandering of weights that do not matter is
+        charged in the KL; a natural step moves them in proportion to their own posterior std.
+        """
+        posterior = self.posterior
+        for p, at in zip(posterior.means(), posterior.parameter_slices, strict=True):
+            mine = self.momentum[at]
+            if p.grad is None:
+                mine.mul_(MOMENTUM)
+            else:
+                mine.lerp_(p.grad.reshape(-1).to(mine.dtype), 1 - MOMENTUM)
+        pull = posterior.mean_shift().mul_(self.precision).mul_(self.kl_weight)
+        whole = pull.add_(self.momentum, alpha=1 / (1 - MOMENTUM ** (step + 1)))
+        whole.div_(self.curvature + self.kl_weight * self.precision)
+        limit = posterior.log_std.exp()
+        whole = torch.minimum(torch.maximum(whole, -limit), limit)
+        for p, at in zip(posterior.means(), posterior.parameter_slices, strict=True):
+            p.sub_(whole[at].view_as(p).to(p.dtype), alpha=rate)
 
     @torch.no_grad()
     def add_mean_gradient(self) -> None:

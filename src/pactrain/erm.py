@@ -24,6 +24,7 @@ class ERM:
     batch_size: int = 64
     min_steps: int = 2000
     min_epochs: int = 30
+    decay: bool = False
 
     def epochs(self, steps_per_epoch: int) -> int:
         """As many as PAC-Bayes training takes by default: enough steps for small data, enough passes for large."""
@@ -43,7 +44,11 @@ def train_erm(
     optimizer = kinds[settings.optimizer](model.parameters(), lr=settings.lr, weight_decay=settings.weight_decay)
     with restored_modes(model), torch.random.fork_rng(devices=[]):
         model.train()
-        for epoch in range(settings.epochs(sum(1 for _ in batches.epoch(0)))):
+        epochs = settings.epochs(sum(1 for _ in batches.epoch(0)))
+        for epoch in range(epochs):
+            if settings.decay:
+                for group in optimizer.param_groups:
+                    group["lr"] = settings.lr * 0.5 * (1 + math.cos(math.pi * epoch / epochs))
             seed_global(derive(seed, "epoch", epoch))
             for batch in batches.epoch(derive(seed, "order", epoch)):
                 risk = per_example(loss, model, batch).mean()

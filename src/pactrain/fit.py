@@ -2,26 +2,32 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
+from weakref import WeakSet
 
 import torch
 from torch import nn
 
 from pactrain.auto import Rules, rules_for
 from pactrain.batches import Batches, TensorBatches, as_batches
+from pactrain.bounds.base import Bound
+from pactrain.bounds.unbounded import Unbounded
 from pactrain.budget import Budget, parse_budget
 from pactrain.certificate import Certificate
-from pactrain.certify import certify
-from pactrain.errors import DataError, PactrainError
+from pactrain.certify import DRAWS, certify, check_disjoint
+from pactrain.erm import ERM, train_erm
+from pactrain.errors import DataError, PactrainError, TrainingError
 from pactrain.evaluate import Scores, evaluate, measure
 from pactrain.events import Callback, Event
+from pactrain.interrupt import deferred
 from pactrain.losses import AnyLoss, Loss, resolve
 from pactrain.modes import batch_statistics, estimate_batch_norm, restored_modes
 from pactrain.moment import LOG_STD_RANGE, Moment, estimate_moment, log_grid
+from pactrain.objectives import make_bound, rules_with, training_loss
 from pactrain.posterior import Posterior
 from pactrain.prior import Prior
 from pactrain.runs import RunFolder
@@ -29,8 +35,11 @@ from pactrain.seeds import derive, seed_global
 from pactrain.stages import OptimizerFactory, Record, Trainer
 from pactrain.versions import versions
 
-CERTIFICATE_EXAMPLES = 5_000_000
-"""Forward passes of one example that the certificate may take, so that it costs less than training."""
+CERTIFICATE_EXAMPLES = 20_000_000
+"""Draws times examples that the certificate of `fit` may take, so that it costs less than training."""
+
+_TRAINED: WeakSet[nn.Module] = WeakSet()
+"""Networks that `fit` has trained in this process: their weights are no data-free prior mean any more."""
 
 
 @dataclass
@@ -62,6 +71,7 @@ def fit(
     device: str | torch.device = "auto",
     seed: int = 0,
     budget: str | float | Budget | None = None,
+    prior_data: float = 0.0,
     optimizer: OptimizerFactory | None = None,
     callbacks: Sequence[Callback] = (),
     out: str | Path | None = None,
@@ -71,17 +81,21 @@ def fit(
 ) -> Result:
     """Train `model` in place by minimising a PAC-Bayes bound on `data`; nothing has to be tuned.
 
-    data:      `(X, y)`, a Dataset, a DataLoader, or any re-iterable of batches.
-    loss:      a name (see `pactrain.losses.LOSSES`) or `loss(predict, batch) -> one loss an example`.
-    prior:     "layer", "tensor", "model", or a `Prior`.
-    bound:     "auto" (what the preset says), or "cgf" / "paper": the two forms of the bound for unbounded losses.
-    preset:    "auto", "paper", "authors", or a `pactrain.auto.Rules`.
-    delta:     probability with which the statements of the certificate may fail, all together.
-    test:      data only ever looked at for the history and the report.
-    budget:    60 or "60s", "5m", "100 epochs": the most that training may take.
-    optimizer: a function from parameter groups to a torch optimiser; by default Adam.
-    out:       a run folder to write, with checkpoints; `resume=True` goes on from its last checkpoint.
-    caveats:   reasons why the certificate's assumptions may not hold; printed with it.
+    data:       `(X, y)`, a Dataset, a DataLoader, or any re-iterable of batches.
+    loss:       a name (see `pactrain.losses.LOSSES`) or `loss(predict, batch) -> one loss an example`.
+    prior:      "layer", "tensor", "model", or a `Prior`.
+    bound:      "auto" (what the preset says); "cgf" or "paper", the two forms of the bound for unbounded losses; "kl",
+                "quad", "lambda", "classic", "catoni", "bbb" for losses in [0, 1] (cross-entropy is clipped); "subgaussian",
+                "cgf_rodriguez".
+    preset:     "auto", "paper", "authors", or a `pactrain.auto.Rules`.
+    delta:      probability with which the statements of the certificate may fail, all together.
+    test:       data only ever looked at for the history, the report and the test-set bound.
+    budget:     60 or "60s", "5m", "100 epochs": the most that training may take; the certificate comes after it.
+    prior_data: part of the data on which the prior's mean is trained first; only the rest is counted in the bound.
+    optimizer:  a function from parameter groups to a torch optimiser; by default ours.
+    out:        a run folder to write, with checkpoints; `resume=True` goes on from its last checkpoint.
+    caveats:    reasons why the certificate's assumptions may not hold; printed with it.
+    extra_config: anything to be kept with the run's configuration.
 
     >>> import torch
     >>> X = torch.randn(64, 3, generator=torch.Generator().manual_seed(0)); y = (X[:, 0] > 0).long()
@@ -90,40 +104,55 @@ def fit(
     True
     """
     started = time.monotonic()
-    rules = _rules(preset, bound)
+    if not 0 < delta < 1:
+        raise PactrainError(f"delta={delta} must lie strictly between 0 and 1; .05 means 95 % confidence")
+    rules = rules_with(rules_for(preset), bound)
     limit = parse_budget(budget)
     where = _device(device)
     model.to(where)
-    with _own_randomness(where, seed), restored_modes(model):
-        batches, test_batches = _batches(data, rules, where, "training"), None
+    doubts = [*caveats, *_seen_before(model)]
+    with _own_randomness(where, seed), restored_modes(model), deferred() as stop:
+        batches, test_batches = _batches(model, data, rules, where, "training"), None
         if test is not None:
-            test_batches = _batches(test, rules, where, "test")
+            test_batches = _batches(model, test, rules, where, "test")
         first = next(iter(batches.ordered()), None)
         if first is None:
             raise DataError("the training data has no batch")
         loss = resolve(loss, first)
-        posterior = Posterior(model, prior if isinstance(prior, Prior) else Prior(per=prior))  # type: ignore[arg-type]
+        trained_on = training_loss(bound, loss)
+        if prior_data:
+            batches, doubt = _train_prior_mean(model, batches, loss, prior_data, rules, seed)
+            doubts += doubt
+        spec = prior if isinstance(prior, Prior) else Prior(per=prior)  # type: ignore[arg-type]
+        posterior = Posterior(model, spec)
         start, steps = _look_at_data(posterior, batches, loss)
         n = int(start["n"])
-        config = _config(posterior, loss, rules, delta, seed, limit, n, optimizer, extra_config)
+        config = _config(posterior, loss, rules, delta, seed, limit, n, optimizer)
+        config |= {"bound": bound, "prior_data": prior_data} | (extra_config or {})
         folder = RunFolder.open(out, config, resume=resume) if out is not None else None
         tell = _teller(callbacks)
         moment = _scan(posterior, batches, loss, rules, n, seed, tell, folder)
-        objective = rules.bound(n, delta, moment, len(posterior.groups))
-        posterior.reset_std(rules.start_std(posterior, objective))
+        std = rules.start_std(posterior, rules.bound(n, delta, moment, len(posterior.groups)))
+        posterior.reset_std(spec.std if spec.std is not None else std)
+        objective = make_bound(
+            bound, rules, n=n, delta=delta, moment=moment, groups=len(posterior.groups), start_log_std=math.log(std)
+        )
         _training_mode(model)
         trainer = Trainer(
             posterior,
             batches,
-            loss,
+            trained_on,
             objective,
             rules,
+            moment=moment,
             seed=seed,
             steps_per_epoch=steps,
-            start_loss=float(moment.loss()[0]),
-            budget=limit,
+            start_loss=_start_loss(objective, moment, start),
+            budget=limit.less(time.monotonic() - started),
             test=test_batches,
+            stop=stop,
             optimizer=optimizer,
+            scored=loss,
         )
         history = folder.restore(trainer) if folder is not None else []
         interrupted = _train(trainer, history, folder, tell)
@@ -131,11 +160,21 @@ def fit(
         scores = {"train": evaluate(model, batches.ordered(), loss)}
         if test_batches is not None:
             scores["test"] = evaluate(model, test_batches.ordered(), loss)
-        draws = max(20, min(200, CERTIFICATE_EXAMPLES // n))
+        _TRAINED.add(model)
         certificate = certify(
-            posterior, batches, loss=loss, delta=delta, draws=draws, seed=seed, caveats=caveats, progress=tell
+            posterior,
+            batches,
+            loss=loss,
+            delta=delta,
+            draws=max(20, min(DRAWS, CERTIFICATE_EXAMPLES // n)),
+            seed=seed,
+            test=test_batches,
+            caveats=doubts,
+            earlier={} if trainer.stage1_end is None else {"end of stage 1": trainer.stage1_end},
+            objective=_objective_terms(trainer, moment, history, delta),
+            progress=tell,
         )
-        notes = _notes(trainer, scores["train"], batches, loss, interrupted)
+        notes = _notes(scores["train"], batches, loss, interrupted)
         metrics = _metrics(trainer, scores, time.monotonic() - started, folder)
     result = Result(model, posterior, certificate, history, metrics, moment, config, notes, interrupted)
     if folder is not None:
@@ -144,19 +183,68 @@ def fit(
     return result
 
 
-def _rules(preset: str | Rules, bound: str) -> Rules:
-    rules = rules_for(preset)
-    if bound == "auto":
-        return rules
-    if bound not in ("cgf", "paper"):
-        raise PactrainError(f"bound {bound!r} is not known; use 'auto', 'cgf' or 'paper'")
-    return rules.replace(mode=bound)
+def _seen_before(model: nn.Module) -> list[str]:
+    if model not in _TRAINED:
+        return []
+    return [
+        "the network had been trained by pactrain before, so its initial weights may have seen these examples; build it anew, "
+        "or use prior_data"
+    ]
+
+
+def _train_prior_mean(
+    model: nn.Module, batches: Batches, loss: AnyLoss, part: float, rules: Rules, seed: int
+) -> tuple[TensorBatches, list[str]]:
+    """Train the network on one part of the rows: it becomes the prior's mean.  The rest, and nothing else, is counted."""
+    if not isinstance(batches, TensorBatches):
+        raise DataError("prior_data needs an (X, y) pair or a TensorDataset, whose rows can be told apart")
+    if not 0 < part < 1:
+        raise PactrainError(f"prior_data={part} must lie between 0 and 1: the part of the data the prior is trained on")
+    first, rest = batches.split(part, derive(seed, "prior data"))
+    if not len(first) or not len(rest):
+        raise DataError(f"prior_data={part} of {len(batches)} rows leaves one of the two parts empty")
+    settings = ERM(batch_size=rules.batch(len(first)), decay=True)
+    train_erm(model, first, settings, loss=loss, seed=seed)
+    return rest, check_disjoint(first, rest)
+
+
+def _start_loss(objective: Unbounded | Bound, moment: Moment, start: Scores) -> float:
+    """Loss of the untrained network, in the units of the loss that is trained on."""
+    return float(moment.loss()[0]) if isinstance(objective, Unbounded) else start["loss"]
+
+
+def _objective_terms(trainer: Trainer, moment: Moment, history: list[Record], delta: float) -> dict[str, float]:
+    """The training objective at the end of stage 1, and the constants of the paper's η."""
+    last = trainer.progress.stage1 or (history[-1] if history else None)
+    if last is None:
+        return {}
+    terms = {k: last[k] for k in ("risk", "kl_term", "complexity")}
+    if not isinstance(trainer.bound, Unbounded):
+        return terms
+    posterior, rules = trainer.posterior, trainer.rules
+    with torch.no_grad():
+        lowest = torch.full_like(posterior.prior_log_std, LOG_STD_RANGE[0])
+        return terms | {
+            "groups": len(posterior.groups),
+            "weights": posterior.num_weights,
+            "n": trainer.bound.n,
+            "mean_size": float((posterior.prior_mean + posterior.mean_shift()).square().mean().sqrt()),
+            "mean_variance": float((2 * posterior.log_std).exp().mean()),
+            "largest_kl": float(posterior.kl_by_group(lowest).sum()),
+            "largest_k": float(moment.k("mean", gamma_min=rules.gamma_min, gamma_max=rules.gamma_max).max()),
+            "delta": delta,
+            "gamma_min": rules.gamma_min,
+            "gamma_max": rules.gamma_max,
+        }
 
 
 def _device(device: str | torch.device) -> torch.device:
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    return torch.device(device)
+    chosen = torch.device(device)
+    if chosen.type == "cuda" and not torch.cuda.is_available():
+        raise PactrainError(f"device {device!r}: this machine, or this build of torch, has no CUDA; use cpu or auto")
+    return chosen
 
 
 @contextmanager
@@ -167,9 +255,10 @@ def _own_randomness(device: torch.device, seed: int) -> Any:
         yield
 
 
-def _batches(data: Any, rules: Rules, device: torch.device, role: str) -> Batches:
+def _batches(model: nn.Module, data: Any, rules: Rules, device: torch.device, role: str) -> Batches:
     size = len(data) if isinstance(data, torch.utils.data.Dataset) and hasattr(data, "__len__") else None
-    batches = as_batches(data, batch_size=rules.batch(size) if size else None, device=device, role=role)
+    dtype = next((p.dtype for p in model.parameters() if p.is_floating_point()), None)
+    batches = as_batches(data, batch_size=rules.batch(size) if size else None, device=device, dtype=dtype, role=role)
     if isinstance(batches, TensorBatches):
         batches.batch_size = rules.batch(len(batches))
     return batches
@@ -183,14 +272,18 @@ def _training_mode(model: nn.Module) -> None:
 
 def _look_at_data(posterior: Posterior, batches: Batches, loss: AnyLoss) -> tuple[Scores, int]:
     """The untrained network's scores, n, and the number of batches an epoch."""
+    steps = 0
+
+    def counted() -> Iterator[Any]:
+        nonlocal steps
+        for batch in batches.ordered():
+            steps += 1
+            yield batch
+
+    with batch_statistics(posterior.model):
+        scores = measure(posterior.model, counted(), loss)
     if isinstance(batches, TensorBatches):
         steps = sum(1 for _ in batches.epoch(0))
-        source: Any = batches.ordered()
-    else:
-        source = list(batches.ordered())
-        steps = len(source)
-    with batch_statistics(posterior.model):
-        scores = measure(posterior.model, source, loss)
     if not math.isfinite(scores["loss"]):
         raise DataError(
             f"the loss of the untrained network is {scores['loss']}; look for NaN or huge values in the inputs and "
@@ -246,13 +339,17 @@ def _train(trainer: Trainer, history: list[Record], folder: RunFolder | None, te
             tell(Event("train", trainer.progress.epoch, max(expected, trainer.progress.epoch), record))
     except KeyboardInterrupt:
         return True
+    except TrainingError as error:
+        if folder is not None and folder.has_checkpoint():
+            raise TrainingError(f"{error}. The last good checkpoint is kept in {folder.path / 'checkpoint'}") from None
+        raise
     return False
 
 
-def _notes(trainer: Trainer, train: Scores, batches: Batches, loss: AnyLoss, interrupted: bool) -> list[str]:
+def _notes(train: Scores, batches: Batches, loss: AnyLoss, interrupted: bool) -> list[str]:
     notes = []
     if interrupted:
-        notes.append("Training was interrupted; this is the state it had reached.")
+        notes.append("Training was interrupted; this is the state it had reached, and it can be resumed.")
     majority = _majority(batches) if isinstance(loss, Loss) and loss.task == "classification" else None
     if majority is not None and majority < 1 and train["accuracy"] <= majority + 0.01:
         notes.append(
@@ -295,7 +392,6 @@ def _config(
     limit: Budget,
     n: int,
     optimizer: OptimizerFactory | None,
-    extra: dict[str, Any] | None,
 ) -> dict[str, Any]:
     return {
         "loss": loss.name if isinstance(loss, Loss) else getattr(loss, "__qualname__", type(loss).__name__),
@@ -305,11 +401,22 @@ def _config(
         "seed": seed,
         "budget": {"seconds": None if math.isinf(limit.seconds) else limit.seconds, "epochs": limit.epochs},
         "n": n,
-        "optimizer": "Adam" if optimizer is None else getattr(optimizer, "__qualname__", type(optimizer).__name__),
+        "optimizer": _optimizer_name(optimizer),
         "threads": torch.get_num_threads(),
         "versions": versions(),
-        **(extra or {}),
     }
+
+
+def _optimizer_name(optimizer: OptimizerFactory | None) -> str:
+    """The class of the optimiser, tried out on one weight."""
+    if optimizer is None:
+        return "default"
+    trial = optimizer([{"params": [nn.Parameter(torch.zeros(1))]}])
+    if isinstance(trial, torch.optim.LBFGS):
+        raise PactrainError(
+            "LBFGS evaluates the loss several times a step, which a noisy loss does not allow; use another"
+        )
+    return type(trial).__name__
 
 
 def _teller(callbacks: Sequence[Callback]) -> Callback:

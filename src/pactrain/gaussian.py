@@ -5,7 +5,8 @@ Weights are laid out so that every prior group is one contiguous slice.  With po
     KL = Σ_i [ (s_i² + (m_i − m0_i)²) / (2 p_g²) − ½ + ln(p_g / s_i) ]
 """
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -28,19 +29,30 @@ def spread(per_group: Tensor, like: Tensor, groups: Slices) -> Tensor:
 
 
 def kl_by_group(mean_shift: Tensor, log_std: Tensor, prior_log_std: Tensor, groups: Slices) -> Tensor:
-    """KL of each group in nats, float64.  `mean_shift` is mean − prior mean; all flat, one entry a weight."""
-    prior = prior_log_std.double()
-    sizes = torch.tensor([g.stop - g.start for g in groups], dtype=torch.float64, device=log_std.device)
-    second_moment = group_sums((2 * log_std).exp_().addcmul_(mean_shift, mean_shift), groups)
-    return 0.5 * second_moment * torch.exp(-2 * prior) - 0.5 * sizes + sizes * prior - group_sums(log_std, groups)
+    """KL of each group in nats, float64.  `mean_shift` is mean − prior mean; all flat, one entry a weight.
+
+    Written with u = ln(std / prior std) and expm1, so that weights at their prior cost exactly nothing:
+    ½ (e^{2u} − 1) − u + ½ (mean_shift / prior std)²
+    """
+    out = []
+    for prior, g in zip(prior_log_std.detach().double().tolist(), groups, strict=True):
+        u = log_std[g] - prior
+        terms = (
+            torch.expm1(2 * u)
+            .mul_(0.5)
+            .sub_(u)
+            .addcmul_(mean_shift[g], mean_shift[g], value=0.5 * math.exp(-2 * prior))
+        )
+        out.append(terms.sum(dtype=torch.float64))
+    return torch.stack(out)
 
 
 class GaussianKL(torch.autograd.Function):
     """The total KL, with gradients in closed form: no graph over the weights is kept.
 
-    `means` are the tensors that receive the gradient of the mean.  Where they currently hold a draw (mean + shift),
-    `draw_shift` is that shift: a hook on them turns every gradient g into g·shift for the log-stds, which is right for
-    the loss but not for the KL, so the KL's own share is taken out again here.
+    `means` are the tensors that receive the gradient of the mean.  While they hold a draw (mean + shift), a hook on them
+    turns every gradient g into g·shift for the log-stds, which is right for the loss but not for the KL; so the KL's own
+    share is taken out again.  `draw_shift` tells the shift at the time of the backward pass, None if there is no draw.
     """
 
     @staticmethod
@@ -49,7 +61,7 @@ class GaussianKL(torch.autograd.Function):
         log_std: Tensor,
         prior_log_std: Tensor,
         mean_shift: Tensor,
-        draw_shift: Tensor | None,
+        draw_shift: Callable[[], Tensor | None],
         groups: Slices,
         *means: Tensor,
     ) -> Tensor:
@@ -63,16 +75,16 @@ class GaussianKL(torch.autograd.Function):
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         log_std, prior_log_std = ctx.saved_tensors
-        groups, mean_shift, draw_shift = ctx.groups, ctx.mean_shift, ctx.draw_shift
-        prior = prior_log_std.double()
-        precision = grad * torch.exp(-2 * prior)
-        variance = (2 * log_std).exp_()
-        sizes = torch.tensor([g.stop - g.start for g in groups], dtype=torch.float64, device=log_std.device)
-        second_moment = group_sums(torch.addcmul(variance, mean_shift, mean_shift), groups)
-        grad_prior = grad * sizes - second_moment * precision
-        precision_flat = spread(precision, log_std, groups)
-        grad_mean = mean_shift * precision_flat
-        grad_log_std = variance.mul_(precision_flat).sub_(grad.to(log_std.dtype))
+        groups, mean_shift, draw_shift = ctx.groups, ctx.mean_shift, ctx.draw_shift()
+        weight = float(grad)
+        grad_mean, grad_log_std = torch.empty_like(mean_shift), torch.empty_like(log_std)
+        grad_prior = torch.empty_like(prior_log_std)
+        for i, (prior, g) in enumerate(zip(prior_log_std.double().tolist(), groups, strict=True)):
+            precision = math.exp(-2 * prior)
+            excess = torch.expm1(2 * (log_std[g] - prior))
+            grad_prior[i] = -weight * (excess.sum(dtype=torch.float64) + precision * _square_sum(mean_shift[g]))
+            torch.mul(mean_shift[g], weight * precision, out=grad_mean[g])
+            torch.mul(excess, weight, out=grad_log_std[g])
         if draw_shift is not None:
             grad_log_std.addcmul_(grad_mean, draw_shift, value=-1)
         pieces, start = [], 0
@@ -80,7 +92,11 @@ class GaussianKL(torch.autograd.Function):
             stop = start + shape.numel()
             pieces.append(grad_mean[start:stop].view(shape).to(dtype))
             start = stop
-        return grad_log_std, grad_prior.to(prior_log_std.dtype), None, None, None, *pieces
+        return grad_log_std, grad_prior, None, None, None, *pieces
+
+
+def _square_sum(values: Tensor) -> Tensor:
+    return values.square().sum(dtype=torch.float64)
 
 
 def log_density_ratio(

@@ -1,5 +1,6 @@
 """Losses with one value an example, their declared range, and how a batch is read."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -13,6 +14,9 @@ from pactrain.errors import DataError, PactrainError
 Predict = Callable[..., Any]
 PerExample = Callable[[Tensor, Tensor], Tensor]
 Task = Literal["classification", "regression"]
+
+CLIP = 1e-4
+"""Smallest probability a clipped cross-entropy sees, as is usual in this field; it is then at most ln(1/CLIP)."""
 
 TARGET_KEYS = ("labels", "label", "target", "targets", "y")
 
@@ -36,21 +40,16 @@ class Loss:
     def with_score(self, predict: Predict, batch: Any) -> tuple[Tensor, Tensor]:
         """Per-example losses, and per-example 0-1 errors (classification) or squared errors (regression)."""
         output, target = predict_batch(predict, batch)
+        if self.task == "classification":
+            _check_classes(output, target, self.name)
         losses = per_row(self.per_example(output, target))
         if self.task == "classification":
-            return losses, per_row((classes(output) != target).double())
+            return losses, per_row((output.argmax(1) != target).double())
         return losses, per_row((output.reshape(target.shape) - target).double().mul(self.unit).square())
 
 
 CustomLoss = Callable[[Predict, Any], Tensor]
 AnyLoss = Loss | CustomLoss
-
-
-def classes(output: Tensor) -> Tensor:
-    """The predicted class: the largest score, or the sign where there is one score only."""
-    if output.ndim > 1 and output.shape[1] > 1:
-        return output.argmax(1)
-    return (output.reshape(len(output)) > 0).long()
 
 
 def per_row(values: Tensor) -> Tensor:
@@ -83,7 +82,9 @@ def predict_batch(predict: Predict, batch: Any) -> tuple[Tensor, Tensor]:
 
 
 def _scores(output: Any) -> Tensor:
-    scores = getattr(output, "logits", output)
+    scores = (
+        output["logits"] if isinstance(output, Mapping) and "logits" in output else getattr(output, "logits", output)
+    )
     if not isinstance(scores, Tensor):
         raise DataError(
             f"the network returned {type(output).__name__}, not a tensor; pass loss=callable(predict, batch) to read it"
@@ -114,6 +115,20 @@ def _huber(output: Tensor, target: Tensor) -> Tensor:
 def _log_cosh(output: Tensor, target: Tensor) -> Tensor:
     error = _match(output, target) - target
     return error + F.softplus(-2 * error) - torch.log(torch.tensor(2.0, dtype=error.dtype, device=error.device))
+
+
+def _check_classes(output: Tensor, target: Tensor, name: str) -> None:
+    if output.ndim < 2 or output.shape[1] < 2:
+        raise DataError(
+            f"{name} needs one score for each class, two at least; the network's output has shape {tuple(output.shape)}"
+        )
+    if target.ndim != output.ndim - 1:
+        raise DataError(f"the target has shape {tuple(target.shape)}; it must hold one class number an example")
+    low, high = int(target.min()), int(target.max())
+    if low < 0 or high >= output.shape[1]:
+        raise DataError(
+            f"the classes are {low} to {high}; a network with {output.shape[1]} scores knows 0 to {output.shape[1] - 1}"
+        )
 
 
 def _match(output: Tensor, target: Tensor) -> Tensor:
@@ -150,6 +165,26 @@ LOSSES: dict[str, Loss] = {
 }
 
 
+def clipped(loss: AnyLoss) -> Loss:
+    """The loss brought to [0, 1] for bounds that need it: cross-entropy with probabilities of at least `CLIP`.
+
+    A loss with a declared finite range is scaled; for any other the user has to say how.
+    """
+    if isinstance(loss, Loss) and loss.name == "cross_entropy":
+        limit = math.log(1 / CLIP)
+        return Loss(
+            "clipped_cross_entropy", lambda o, t: _cross_entropy(o, t).clamp(max=limit) / limit, loss.task, high=1.0
+        )
+    if isinstance(loss, Loss) and math.isfinite(loss.high) and math.isfinite(loss.low):
+        own, low, span = loss.per_example, loss.low, loss.high - loss.low
+        return Loss(f"scaled_{loss.name}", lambda o, t: (own(o, t) - low) / span, loss.task, high=1.0, unit=loss.unit)
+    name = loss.name if isinstance(loss, Loss) else "your loss"
+    raise PactrainError(
+        f"this bound needs a loss in [0, 1] and {name} has no upper limit; use cross_entropy, a pactrain.Loss with low and high, "
+        "or a bound for unbounded losses (auto, cgf, paper, subgaussian, cgf_rodriguez)"
+    )
+
+
 def resolve(loss: str | AnyLoss | None, first_batch: Any) -> AnyLoss:
     """The loss asked for; by default cross-entropy for integer targets and mse for floating-point ones."""
     if loss is None:
@@ -157,7 +192,10 @@ def resolve(loss: str | AnyLoss | None, first_batch: Any) -> AnyLoss:
     if isinstance(loss, str):
         name, _, level = loss.partition(":")
         if name == "quantile" and level:
-            return quantile(float(level))
+            try:
+                return quantile(float(level))
+            except ValueError:
+                raise PactrainError(f"loss {loss!r}: {level!r} is not a number between 0 and 1") from None
         if loss not in LOSSES:
             raise PactrainError(
                 f"loss {loss!r} is not known; use one of {', '.join(LOSSES)} (quantile:0.9 for another level), "

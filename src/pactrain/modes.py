@@ -6,14 +6,14 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.batchnorm import _NormBase
 
 from pactrain.losses import AnyLoss
 
 
-def batch_norms(model: nn.Module) -> list[_BatchNorm]:
-    """The BatchNorm layers that keep running statistics."""
-    return [m for m in model.modules() if isinstance(m, _BatchNorm) and m.track_running_stats]
+def batch_norms(model: nn.Module) -> list[_NormBase]:
+    """The layers (BatchNorm, and InstanceNorm if asked to) that keep running statistics."""
+    return [m for m in model.modules() if isinstance(m, _NormBase) and m.track_running_stats]
 
 
 @contextmanager

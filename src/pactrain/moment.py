@@ -30,6 +30,9 @@ from pactrain.seeds import generator
 Array = NDArray[np.float64]
 Average = Literal["mean", "mfold", "max"]
 
+NEGATIVE = np.array([-1.0, -0.5])
+"""γ below zero at which the moment is taken too, for the sub-Gaussian bound of other papers."""
+
 LOG_STD_RANGE = (-6.0, 1.0)
 """Log-stds that are scanned, and to which the prior is kept: the paper's log-variances, −12 to 2."""
 
@@ -49,6 +52,7 @@ class Moment:
     means: Array
     variances: Array
     errors: Array
+    negative: Array
     n: int
     n_used: int
 
@@ -75,13 +79,24 @@ class Moment:
         """The lemma's upper bound of K[std] for a non-negative loss: max{(E X)², Var X}, largest over draws."""
         return np.asarray(np.maximum(self.means**2, self.variances).max(axis=1))
 
+    def k_two_sided(self, log_std: float) -> float:
+        """Sub-Gaussian factor at the std nearest to `log_std`: the supremum of ψ(γ)/γ² over |γ| ≤ 1.
+
+        It is never below Var/2, the limit γ → 0; the side γ < 0 was scanned at γ = −1 and −½.
+        """
+        at = int(np.abs(self.log_stds - log_std).argmin())
+        small = self.gammas <= 1
+        right = (self.psi("mean")[at, small] / self.gammas[small] ** 2).max(initial=0.0)
+        left = (np.logaddexp.reduce(self.negative[at], axis=0) - math.log(len(self.negative[at]))) / NEGATIVE**2
+        return float(max(right, left.max(), self.variances[at].mean() / 2))
+
     def loss(self) -> Array:
         """Mean loss under the prior at each std."""
         return np.asarray(self.means.mean(axis=1))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain lists and numbers, for JSON."""
-        arrays = ("log_stds", "gammas", "log_moments", "means", "variances", "errors")
+        arrays = ("log_stds", "gammas", "log_moments", "means", "variances", "errors", "negative")
         return {"n": self.n, "n_used": self.n_used} | {name: getattr(self, name).tolist() for name in arrays}
 
     @classmethod
@@ -114,8 +129,8 @@ def estimate_moment(
 ) -> Moment:
     """Scan the prior before training: `draws` networks at each std, each measured once on the data.
 
-    Where there are more than `max_examples` examples a random subset is used, and `errors` holds the standard error
-    this brings to ψ.  Under `torch.distributed` the draws are shared out among the ranks.
+    Where there are more than `max_examples` examples a random subset is used.  `errors` holds the standard error of logM
+    (of its worst draw) that measuring on finitely many examples brings.  Under `torch.distributed` the draws are shared out among the ranks.
     """
     device = posterior.log_std.device
     batches = as_batches(data, batch_size=None, device=device)
@@ -130,14 +145,9 @@ def estimate_moment(
     with batch_statistics(posterior.model):
         count = n if n is not None else _count(posterior, batches.ordered(), loss)
         subset = batches.subset(max_examples, seed)
+        used = count if max_examples >= count else _count(posterior, subset, loss)
         rows = _scan(posterior, subset, loss, gamma_grid, std_grid, draws, seed, progress)
-    return _finite_part(rows, std_grid, gamma_grid, count, rows_used(subset, posterior, loss))
-
-
-def rows_used(subset: list[Any], posterior: Posterior, loss: AnyLoss) -> int:
-    """Number of examples the subset holds."""
-    with batch_statistics(posterior.model):
-        return _count(posterior, subset, loss)
+    return _finite_part(rows, std_grid, gamma_grid, count, used)
 
 
 @torch.no_grad()
@@ -156,9 +166,9 @@ def _scan(
     seed: int,
     progress: Callback,
 ) -> Array:
-    """rows[std, draw] = (logM at each γ, its standard error at each γ, mean loss, variance of the loss)."""
+    """rows[std, draw] = (logM at each γ, its standard error at each γ, mean loss, its variance, logM at γ < 0)."""
     rank, world = _rank_and_world()
-    table = np.zeros((len(log_stds), draws, 2 * len(gammas) + 2))
+    table = np.zeros((len(log_stds), draws, 2 * len(gammas) + 2 + len(NEGATIVE)))
     for draw in range(draws):
         noise = posterior.fresh_noise(generator(posterior.log_std.device, seed, "scan", draw))
         for i, log_std in enumerate(log_stds):
@@ -176,6 +186,28 @@ def _scan(
     return table
 
 
+@torch.no_grad()
+def moment_at(
+    posterior: Posterior,
+    batches: list[Any],
+    loss: AnyLoss,
+    log_std: torch.Tensor,
+    gammas: Array,
+    *,
+    draws: int,
+    seed: int,
+) -> tuple[Array, Array]:
+    """logM[draw, γ] and its standard errors at one vector of prior log-stds (one entry a group)."""
+    rows = []
+    for draw in range(draws):
+        noise = posterior.fresh_noise(generator(posterior.log_std.device, seed, "psi", draw))
+        with posterior.prior_draw(log_std, noise) as model:
+            losses = torch.cat([per_example(loss, model, batch) for batch in batches]).double().cpu().numpy()
+        rows.append(_row(losses, gammas))
+    table = np.stack(rows)
+    return table[:, : len(gammas)], table[:, len(gammas) : 2 * len(gammas)]
+
+
 def _row(losses: Array, gammas: Array) -> Array:
     mean = losses.mean()
     exponents = gammas[:, None] * (mean - losses)[None, :]
@@ -185,7 +217,9 @@ def _row(losses: Array, gammas: Array) -> Array:
         average = scaled.mean(axis=1)
         log_moment = np.log(average) + top[:, 0]
         error = scaled.std(axis=1) / average / math.sqrt(len(losses))
-    return np.concatenate([log_moment, error, [mean, losses.var()]])
+        below = NEGATIVE[:, None] * (mean - losses)[None, :]
+        negative = np.logaddexp.reduce(below, axis=1) - math.log(len(losses))
+    return np.concatenate([log_moment, error, [mean, losses.var()], negative])
 
 
 def _finite_part(rows: Array, log_stds: Array, gammas: Array, n: int, n_used: int) -> Moment:
@@ -204,8 +238,9 @@ def _finite_part(rows: Array, log_stds: Array, gammas: Array, n: int, n_used: in
         gammas=gammas,
         log_moments=rows[:, :, :g],
         errors=rows[:, :, g : 2 * g].max(axis=1),
-        means=rows[:, :, -2],
-        variances=rows[:, :, -1],
+        means=rows[:, :, 2 * g],
+        variances=rows[:, :, 2 * g + 1],
+        negative=rows[:, :, 2 * g + 2 :],
         n=n,
         n_used=n_used,
     )

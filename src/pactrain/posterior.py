@@ -4,7 +4,7 @@ The model's own parameters are the means.  The posterior owns one log standard d
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
+from torch.utils.hooks import RemovableHandle
 
 from pactrain.errors import PactrainError
 from pactrain.gaussian import GaussianKL, kl_by_group, spread
@@ -24,6 +25,15 @@ class _Draw:
 
     means: Tensor
     shift: Tensor | None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """A posterior's means, log-stds and prior at one moment, flat."""
+
+    means: Tensor
+    log_std: Tensor
+    prior_log_std: Tensor
 
 
 class Posterior(nn.Module):
@@ -88,15 +98,7 @@ class Posterior(nn.Module):
         """
         shift = self._noise(generator).mul_(self.log_std.detach().exp())
         with self._in_place(shift, relative=True):
-            hooks = [
-                p.register_hook(lambda grad, at=at: self._log_std_gradient(grad, at))
-                for p, at in zip(self._params(), self._where, strict=True)
-            ]
-            try:
-                yield self.model
-            finally:
-                for hook in hooks:
-                    hook.remove()
+            yield self.model
 
     @contextmanager
     def prior_draw(self, log_std: Tensor, noise: Tensor) -> Iterator[nn.Module]:
@@ -114,18 +116,27 @@ class Posterior(nn.Module):
             )
         params = self._params()
         draw = _Draw(self._read(), values if relative else None)
+        hooks: list[RemovableHandle] = []
         try:
             self._draw = draw
             with torch.no_grad():
                 for p, at in zip(params, self._where, strict=True):
                     value = values[at].view_as(p)
                     p.add_(value) if relative else p.copy_(value)
+            if relative and torch.is_grad_enabled():
+                for p, at in zip(params, self._where, strict=True):
+                    hooks.append(p.register_hook(lambda grad, at=at: self._log_std_gradient(grad, at)))
             yield
         finally:
-            with torch.no_grad():
-                for p, at in zip(params, self._where, strict=True):
-                    p.copy_(draw.means[at].view_as(p))
-            self._draw = None
+            _uninterrupted(lambda: self._put_back(params, draw, hooks))
+
+    def _put_back(self, params: list[nn.Parameter], draw: _Draw, hooks: "list[RemovableHandle]") -> None:
+        for hook in hooks:
+            hook.remove()
+        with torch.no_grad():
+            for p, at in zip(params, self._where, strict=True):
+                p.copy_(draw.means[at].view_as(p))
+        self._draw = None
 
     def _log_std_gradient(self, grad: Tensor, at: slice) -> None:
         draw = self._draw
@@ -146,11 +157,14 @@ class Posterior(nn.Module):
 
     def kl(self) -> Tensor:
         """KL(Q‖P) in nats, float64, differentiable in means, log-stds and prior log-stds."""
-        shift = None if self._draw is None else self._draw.shift
         total: Tensor = GaussianKL.apply(  # type: ignore[no-untyped-call]
-            self.log_std, self.prior_log_std, self.mean_shift(), shift, self._group_slices, *self._params()
+            self.log_std, self.prior_log_std, self.mean_shift(), self._draw_shift, self._group_slices, *self._params()
         )
         return total
+
+    def _draw_shift(self) -> Tensor | None:
+        """How far the weights in place are from the means, None if they are the means."""
+        return None if self._draw is None else self._draw.shift
 
     @torch.no_grad()
     def kl_by_group(self, prior_log_std: Tensor | None = None) -> Tensor:
@@ -203,6 +217,19 @@ class Posterior(nn.Module):
         self.log_std.fill_(math.log(std))
         self.prior_log_std.fill_(math.log(std))
 
+    @torch.no_grad()
+    def snapshot(self) -> Snapshot:
+        """A copy of means, log-stds and prior."""
+        return Snapshot(self._read(), self.log_std.detach().clone(), self.prior_log_std.detach().clone())
+
+    @torch.no_grad()
+    def restore(self, snapshot: Snapshot) -> None:
+        """Go back to a snapshot."""
+        for p, at in zip(self._params(), self._where, strict=True):
+            p.copy_(snapshot.means[at].view_as(p))
+        self.log_std.copy_(snapshot.log_std)
+        self.prior_log_std.copy_(snapshot.prior_log_std)
+
     def log_std_of(self, name: str) -> Tensor:
         """The log-stds of one parameter, in its shape (a view)."""
         at = self._where[self.names.index(name)]
@@ -225,6 +252,19 @@ class Posterior(nn.Module):
         for p in params[1:]:
             dtype = torch.promote_types(dtype, p.dtype)
         return torch.cat([p.detach().reshape(-1).to(dtype) for p in params])
+
+
+def _uninterrupted(action: Callable[[], None]) -> None:
+    """Do something to its end, even if Ctrl-C is pressed meanwhile; the interrupt comes afterwards."""
+    interrupt: KeyboardInterrupt | None = None
+    while True:
+        try:
+            action()
+            break
+        except KeyboardInterrupt as error:
+            interrupt = error
+    if interrupt is not None:
+        raise interrupt
 
 
 def mean_abs(weights: Tensor) -> float:

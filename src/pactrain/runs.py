@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
-from pactrain.certificate import Certificate
 from pactrain.checkpoint import load_state, plain, save_state, write_atomic, write_json
 from pactrain.errors import RunError
 from pactrain.moment import Moment
@@ -47,10 +46,11 @@ class RunFolder:
                 raise RunError(
                     f"{folder.path} already exists and is not empty; resume it (resume=True, --resume) or choose another"
                 )
-        elif (folder.path / "metrics.json").exists():
+        elif is_complete(folder.path):
             raise RunError(f"the run in {folder.path} is complete; there is nothing to resume")
         elif kept.exists():
             _same_config(read_json(kept), plain(config), folder.path)
+            (folder.path / "metrics.json").unlink(missing_ok=True)  # of an interrupted run; it will be written again
             return folder
         folder.path.mkdir(parents=True, exist_ok=True)
         write_json(kept, config)
@@ -98,7 +98,18 @@ class RunFolder:
         write_json(
             self.path / "metrics.json", result.metrics | {"notes": result.notes, "interrupted": result.interrupted}
         )
-        shutil.rmtree(self.path / "checkpoint", ignore_errors=True)
+        if not result.interrupted:
+            shutil.rmtree(self.path / "checkpoint", ignore_errors=True)
+
+    def has_checkpoint(self) -> bool:
+        """Is there a state to go back to?"""
+        return self._checkpoint.exists()
+
+
+def is_complete(path: Path) -> bool:
+    """Did the run come to its end, not cut short by anything?"""
+    file = path / "metrics.json"
+    return file.exists() and not read_json(file).get("interrupted")
 
 
 def read_json(path: Path) -> Any:
@@ -111,7 +122,8 @@ def read_json(path: Path) -> Any:
 
 def model_tensors(model: nn.Module) -> dict[str, Tensor]:
     """The network's own `state_dict`, keys unchanged."""
-    return {k: v for k, v in model.state_dict().items() if isinstance(v, Tensor)}
+    plain_model = getattr(model, "_orig_mod", model)  # torch.compile wraps the user's own module
+    return {k: v for k, v in plain_model.state_dict().items() if isinstance(v, Tensor)}
 
 
 def posterior_tensors(posterior: Posterior) -> tuple[dict[str, Tensor], dict[str, Any]]:
@@ -119,8 +131,9 @@ def posterior_tensors(posterior: Posterior) -> tuple[dict[str, Tensor], dict[str
     tensors = {"prior_log_std": posterior.prior_log_std.data}
     for name, at in zip(posterior.names, posterior.parameter_slices, strict=True):
         shape = posterior.model.get_parameter(name).shape
-        tensors[f"log_std/{name}"] = posterior.log_std.data[at].view(shape)
-        tensors[f"prior_mean/{name}"] = posterior.prior_mean[at].view(shape)
+        own = name.removeprefix("_orig_mod.")
+        tensors[f"log_std/{own}"] = posterior.log_std.data[at].view(shape)
+        tensors[f"prior_mean/{own}"] = posterior.prior_mean[at].view(shape)
     return tensors, {"groups": list(posterior.groups)}
 
 
@@ -138,11 +151,6 @@ def load_posterior(path: str | Path, posterior: Posterior) -> Posterior:
     except KeyError as error:
         raise RunError(f"{folder} holds a posterior over other parameters: {error} is missing") from error
     return posterior
-
-
-def load_certificate(path: str | Path) -> Certificate:
-    """The certificate of a run folder."""
-    return Certificate.read(Path(path) / "certificate.json")
 
 
 def _same_config(kept: dict[str, Any], asked: dict[str, Any], path: Path) -> None:

@@ -8,7 +8,7 @@ so a loop continued from a checkpoint is the same loop.
 import math
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 import torch
@@ -16,6 +16,7 @@ from torch import Tensor
 
 from pactrain.auto import Rules
 from pactrain.batches import Batches
+from pactrain.bounds.base import Bound
 from pactrain.bounds.unbounded import Unbounded
 from pactrain.budget import Budget
 from pactrain.checkpoint import pack_optimizer, unpack_optimizer
@@ -24,7 +25,8 @@ from pactrain.errors import TrainingError
 from pactrain.evaluate import evaluate, measure
 from pactrain.losses import AnyLoss, per_example
 from pactrain.modes import batch_norms, batch_statistics
-from pactrain.posterior import Posterior
+from pactrain.moment import LOG_STD_RANGE, Moment
+from pactrain.posterior import Posterior, Snapshot
 from pactrain.seeds import derive, generator, seed_global
 
 OptimizerFactory = Callable[[list[dict[str, Any]]], torch.optim.Optimizer]
@@ -32,6 +34,16 @@ Record = dict[str, Any]
 
 HISTORY_EXAMPLES = 2048
 """Rows on which the history is measured each epoch, so that its cost does not grow with the data."""
+
+PRIOR_STEPS = 50
+"""Steps between closed-form updates of the prior's stds, beside one at each end of an epoch."""
+
+GUESS_RISK, GUESS_KL = 0.05, 0.1
+"""Where a bound for losses in [0, 1] is expected to end (risk, and nats an example), for the first weight of the KL: at
+the start the KL is nearly zero, and the slopes there would tie the posterior to the prior for good."""
+
+FOLLOW = 4.0
+"""How far from that first weight the bound's own slopes may lead."""
 
 WARMUP_WEIGHTS = 1_000_000
 """The paper warms up its large networks only."""
@@ -61,43 +73,68 @@ class Trainer:
         posterior: Posterior,
         batches: Batches,
         loss: AnyLoss,
-        bound: Unbounded,
+        bound: Unbounded | Bound,
         rules: Rules,
         *,
+        moment: Moment,
         seed: int,
         steps_per_epoch: int,
         start_loss: float,
         budget: Budget,
         test: Batches | None,
+        stop: Callable[[], bool] = lambda: False,
         optimizer: OptimizerFactory | None = None,
+        scored: AnyLoss | None = None,
     ) -> None:
         self.posterior, self.batches, self.loss, self.bound, self.rules = posterior, batches, loss, bound, rules
+        self.scored = scored or loss  # the user's own loss, where a clipped one is trained on
         self.seed, self.steps_per_epoch, self.start_loss, self.budget = seed, steps_per_epoch, start_loss, budget
+        self.stop = stop
         self.progress = Progress()
+        self.stage1_end: Snapshot | None = None
         rule_epochs = rules.stage1_epochs(steps_per_epoch)
         self.stage1_limit, self.stage2_limit = budget.epochs_of_stages(rule_epochs, rules)
-        self.range = (float(bound.log_stds[0]), float(bound.log_stds[-1]))
-        start = float(posterior.prior_log_std.detach().max())
-        self.curvature = (
-            CurvatureStds(
-                posterior,
-                kl_weight=1 / (rules.gamma_max * bound.n),
-                memory=rules.curvature_memory,
-                max_log_std=max(start, self.range[0]),
-            )
-            if rules.stds == "curvature"
-            else None
-        )
-        self.optimizer = (optimizer or adam)(self._param_groups())
+        self.range = (float(moment.log_stds[0]), float(moment.log_stds[-1]))
+        self.curvature = self._curvature() if rules.stds == "curvature" else None
+        self.natural = rules.means == "natural" and self.curvature is not None and optimizer is None
+        self.optimizer = optimizer(self._param_groups()) if optimizer else adam(self._param_groups(), rules)
         self.base_rates = [float(group["lr"]) for group in self.optimizer.param_groups]
         self._train_view = batches.subset(HISTORY_EXAMPLES, derive(seed, "history"))
         self._test_view = test.subset(HISTORY_EXAMPLES, derive(seed, "history")) if test is not None else None
 
+    def _curvature(self) -> CurvatureStds:
+        """Closed-form stds; a prior wider than it starts pays off only where no moment ψ grows with it."""
+        start = float(self.posterior.prior_log_std.detach().max())
+        bounded = isinstance(self.bound, Bound)
+        return CurvatureStds(
+            self.posterior,
+            kl_weight=self._first_kl_weight(),
+            memory=self.rules.curvature_memory,
+            log_std_range=(self.range[0], LOG_STD_RANGE[1] if bounded else max(start, self.range[0])),
+            first=self.rules.first_curvature,
+        )
+
+    def _first_kl_weight(self) -> float:
+        """Weight of the KL against the risk: 1/(γ n) with γ held high, or a bounded bound's slopes where it may end."""
+        if isinstance(self.bound, Unbounded):
+            return 1 / (self.rules.gamma_max * self.bound.n)
+        slope_risk, slope_kl = self.bound.slopes(GUESS_RISK, GUESS_KL * self.bound.n)
+        return slope_kl / slope_risk
+
+    def _follow_bound(self, risk: float) -> None:
+        """Let the weight of the KL follow the bound's slopes at the present point, within a factor of the first guess."""
+        if self.curvature is None or isinstance(self.bound, Unbounded):
+            return
+        kl = float(self.posterior.kl_by_group().sum())
+        slope_risk, slope_kl = self.bound.slopes(min(max(risk, 1e-6), 1 - 1e-6), kl)
+        first = self._first_kl_weight()
+        self.curvature.kl_weight = min(max(slope_kl / slope_risk, first / FOLLOW), first * FOLLOW)
+
     def _param_groups(self) -> list[dict[str, Any]]:
-        groups: list[dict[str, Any]] = [{"params": self.posterior.means(), "lr": self.rules.lr}]
+        """The means; and the stds, where they are trained by gradients."""
+        groups: list[dict[str, Any]] = [{"params": self.posterior.means()}]
         if self.curvature is None:
-            stds = [self.posterior.log_std, self.posterior.prior_log_std]
-            groups.append({"params": stds, "lr": self.rules.std_lr})
+            groups.append({"params": [self.posterior.log_std, self.posterior.prior_log_std]})
         return groups
 
     # -- the loop --------------------------------------------------------------------------------------------------
@@ -108,6 +145,8 @@ class Trainer:
         while not p.done:
             started = time.monotonic()
             risk = self._epoch()
+            if not all(bool(torch.isfinite(m).all()) for m in self.posterior.means()):
+                raise self._not_finite(math.nan)
             p.epoch += 1
             if p.stage == 1:
                 p.stage1_epochs += 1
@@ -129,10 +168,15 @@ class Trainer:
             total += self._step(batch)
             p.step += 1
             count += 1
-            if self.budget.over(now) and p.epoch:
+            if self.curvature is not None and p.stage == 1 and index % PRIOR_STEPS == PRIOR_STEPS - 1:
+                self.curvature.update_prior()
+            if self.stop():
+                raise KeyboardInterrupt
+            if self.budget.over(now):
                 break
         if self.curvature is not None and p.stage == 1:
             self.curvature.update_prior()
+            self._follow_bound(total / max(1, count))
         return total / max(1, count)
 
     def _step(self, batch: Any) -> float:
@@ -154,10 +198,14 @@ class Trainer:
             posterior.log_std.grad = None
         elif self.curvature is not None:
             self.curvature.update()
-            self.curvature.add_mean_gradient()
+            if not self.natural:
+                self.curvature.add_mean_gradient()
         else:
             self._warm_up()
-        self.optimizer.step()
+        if self.natural and p.stage == 1 and self.curvature is not None:
+            self.curvature.natural_step(float(self.optimizer.param_groups[0]["lr"]), p.step)
+        else:
+            self.optimizer.step()
         if p.stage == 1 and self.curvature is None:
             with torch.no_grad():
                 posterior.prior_log_std.clamp_(*self.range)
@@ -192,7 +240,8 @@ class Trainer:
             p.stage1 = record
             fitted = record["risk"] <= rules.enter_stage2 * self.start_loss
             p.done = fitted or self.stage2_limit == 0 or self.budget.over(p.seconds)
-            p.stage = 1 if p.done else 2
+            if not p.done:
+                p.stage, self.stage1_end = 2, self.posterior.snapshot()
             return
         if record["risk"] < (1 - rules.stage2_gain) * p.best_loss:
             p.best_loss, p.epochs_since_best = record["risk"], 0
@@ -209,7 +258,7 @@ class Trainer:
     def _record(self, risk: float) -> Record:
         posterior, p = self.posterior, self.progress
         kl = float(posterior.kl_by_group().sum())
-        total, gamma, complexity = self.bound.value(risk, kl, posterior.prior_log_std.detach())
+        total, gamma, kl_term, complexity = self._terms(risk, kl)
         return {
             "epoch": p.epoch,
             "stage": p.stage,
@@ -220,19 +269,29 @@ class Trainer:
             "kl": kl,
             "gamma": gamma,
             "bound": total,
-            "kl_term": (self.bound.nats + kl) / (gamma * self.bound.n),
+            "kl_term": kl_term,
             "complexity": complexity,
             "prior_std": posterior.prior_std(),
             "posterior_std": posterior.mean_std(),
         }
 
+    def _terms(self, risk: float, kl: float) -> tuple[float, float, float, float]:
+        """The bound, γ, and how the bound is made up beside the risk: the divergence's term and the complexity."""
+        bound = self.bound
+        if isinstance(bound, Unbounded):
+            total, gamma, complexity = bound.value(risk, kl, self.posterior.prior_log_std.detach())
+            return total, gamma, (bound.nats + kl) / (gamma * bound.n), complexity
+        total = bound.value(risk, kl)
+        slope_risk, slope_kl = bound.slopes(min(max(risk, 1e-6), 1 - 1e-6), kl)
+        return total, slope_risk / (slope_kl * bound.n), total - risk, 0.0
+
     def _scores(self, view: Iterable[Any]) -> Record:
         model = self.posterior.model
         if batch_norms(model):
             with batch_statistics(model):
-                scores = measure(model, view, self.loss)
+                scores = measure(model, view, self.scored)
         else:
-            scores = evaluate(model, view, self.loss)
+            scores = evaluate(model, view, self.scored)
         return {k: v for k, v in scores.items() if k != "n"}
 
     def _not_finite(self, value: float) -> TrainingError:
@@ -245,7 +304,7 @@ class Trainer:
         why = "holds weights that are not finite" if bad else "has moved furthest from its start"
         return TrainingError(
             f"the loss became {value} at step {p.step + 1} (epoch {p.epoch + 1}, stage {p.stage}); "
-            f"the group of weights {group!r} {why}. The last checkpoint is kept. "
+            f"the group of weights {group!r} {why}. "
             "Scale the inputs to about unit size, look for a logarithm or a division by zero in the loss, "
             "or pass an optimiser with a smaller rate"
         )
@@ -257,10 +316,13 @@ class Trainer:
         tensors, packed = pack_optimizer(self.optimizer)
         tensors |= {f"posterior/{k}": v for k, v in unique_state(self.posterior).items()}
         if self.curvature is not None:
-            tensors["curvature"] = self.curvature.curvature
+            tensors |= {"curvature": self.curvature.curvature, "momentum": self.curvature.momentum}
+        if self.stage1_end is not None:
+            tensors |= {f"stage1/{f.name}": getattr(self.stage1_end, f.name) for f in fields(Snapshot)}
         values = asdict(self.progress)
         values["best_loss"] = None if math.isinf(self.progress.best_loss) else self.progress.best_loss
-        return tensors, {"progress": values, "optimizer": packed}
+        weight = None if self.curvature is None else self.curvature.kl_weight
+        return tensors, {"progress": values, "optimizer": packed, "kl_weight": weight}
 
     def load(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
         """Go back to a state."""
@@ -269,7 +331,11 @@ class Trainer:
             for name, tensor in unique_state(self.posterior).items():
                 tensor.copy_(kept[name])
         if self.curvature is not None:
-            self.curvature.restore(tensors["curvature"])
+            self.curvature.restore(tensors["curvature"], tensors["momentum"])
+            self.curvature.kl_weight = values["kl_weight"]
+        if "stage1/means" in tensors:
+            device = self.posterior.log_std.device
+            self.stage1_end = Snapshot(**{f.name: tensors[f"stage1/{f.name}"].to(device) for f in fields(Snapshot)})
         unpack_optimizer(self.optimizer, tensors, values["optimizer"])
         progress = dict(values["progress"])
         progress["best_loss"] = math.inf if progress["best_loss"] is None else progress["best_loss"]
@@ -281,7 +347,8 @@ def unique_state(module: torch.nn.Module) -> dict[str, Tensor]:
     return dict(module.named_parameters()) | dict(module.named_buffers())
 
 
-def adam(groups: list[dict[str, Any]]) -> torch.optim.Optimizer:
+def adam(groups: list[dict[str, Any]], rules: Rules) -> torch.optim.Optimizer:
     """The default optimiser, as one kernel for all weights where torch has one."""
+    rates = [group | {"lr": rate} for group, rate in zip(groups, (rules.lr, rules.std_lr), strict=False)]
     devices = {p.device.type for group in groups for p in group["params"]}
-    return torch.optim.Adam(groups, fused=True if devices <= {"cpu", "cuda"} else None)
+    return torch.optim.Adam(rates, fused=True if devices <= {"cpu", "cuda"} else None)

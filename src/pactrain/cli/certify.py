@@ -6,19 +6,21 @@ from typing import Annotated
 
 import tyro
 
-from pactrain.cli.output import Bars, console, write_result
+from pactrain.cli.output import Bars, console, table, write_result
 
 
 @dataclass
 class Certify:
-    """State what can be proved about the randomised predictor of a run, from its training data."""
+    """State all that can be said about the predictor of a run, from its training data."""
 
     run_folder: tyro.conf.Positional[Path]
     """A folder made by `pactrain train`."""
     delta: float = 0.05
     """Probability with which the statements may fail, all together."""
-    draws: int = 200
-    """Draws of the weights with which the risk is measured."""
+    draws: int = 2000
+    """Independent draws with which the risk is measured; more give smaller numbers."""
+    test: bool = False
+    """Add the bound of the held-out test rows for the mean network."""
     seed: int = 0
     """Decides the draws."""
     data_root: Path | None = None
@@ -29,22 +31,23 @@ class Certify:
     def run(self) -> int:
         """Carry it out."""
         screen = console(self.json_to)
-        from pactrain.certify import certify
-        from pactrain.cli.workshop import named_loss, read_config, rebuild, reload_task
+        from pactrain.cli.workshop import recertify
 
-        config = read_config(self.run_folder)
-        task = reload_task(config, self.data_root)
         with Bars(screen) as bars:
-            certificate = certify(
-                rebuild(self.run_folder, config),
-                (task.x_train, task.y_train),
-                loss=named_loss(config["loss"], task),
+            certificate = recertify(
+                self.run_folder,
                 delta=self.delta,
                 draws=self.draws,
                 seed=self.seed,
-                caveats=task.caveats,
+                with_test=self.test,
+                root=self.data_root,
                 progress=bars,
             )
+        rows = [
+            [s.quantity, s.predictor, s.bound, s.prior, f"{s.value:.4f}", s.label + (", vacuous" if s.vacuous else "")]
+            for s in certificate.statements
+        ]
+        screen.print(table("All statements", ["quantity", "predictor", "bound", "prior", "value", "label"], rows))
         screen.print(str(certificate), markup=False)
         write_result(self.json_to, certificate.to_dict())
         return 0

@@ -32,7 +32,10 @@ class Predict:
 
         config = read_config(self.run_folder)
         encoder = Encoder.from_dict(config["preprocess"])
-        rows: dict[str, list[Any]] = predict(rebuild(self.run_folder, config).model, encoder, read_frame(self.data))
+        frame = read_frame(self.data, text=tuple(c.name for c in encoder.categorical))
+        rows: dict[str, list[Any]] = predict(rebuild(self.run_folder, config).model, encoder, frame)
+        for note in encoder.unknown(frame):
+            screen.print(f"Note: {note}", markup=False)
         if self.out is not None:
             import pandas as pd
 

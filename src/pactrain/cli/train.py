@@ -32,15 +32,17 @@ class Train:
     split: int = 0
     """Which of the published splits of a uci set."""
     model: str = "mlp"
-    """mlp, linear, or FILE.py:FUNCTION, a function of (inputs, outputs) that returns a torch module."""
+    """mlp, mlp:600-600-600 (widths), linear, or FILE.py:FUNCTION, a function of (inputs, outputs) that returns a torch module."""
     loss: str | None = None
     """cross_entropy, hinge, mse, l1, huber, log_cosh, quantile or quantile:LEVEL; by default from the target."""
     prior: Literal["layer", "tensor", "model"] = "layer"
     """How prior standard deviations are shared."""
     preset: Literal["auto", "paper", "authors"] = "auto"
     """Training rules: ours, the paper's text, or what its authors ran."""
-    bound: Literal["auto", "cgf", "paper"] = "auto"
-    """Form of the bound for unbounded losses; auto: the preset's."""
+    bound: str = "auto"
+    """auto, cgf or paper for unbounded losses; kl, quad, lambda, classic, catoni, bbb for clipped ones; subgaussian, cgf_rodriguez."""
+    prior_data: float = 0.0
+    """Part of the data on which the prior's mean is trained first; the bound counts the rest only."""
     delta: float = 0.05
     """Probability with which the certificate may fail."""
     budget: str | None = None
@@ -80,6 +82,7 @@ class Train:
                 device=self.device,
                 seed=self.seed,
                 budget=self.budget,
+                prior_data=self.prior_data,
                 callbacks=(bars,),
                 out=folder,
                 resume=self.resume,

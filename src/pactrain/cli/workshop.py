@@ -6,16 +6,22 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import nn
 
+from pactrain.batches import TensorBatches
+from pactrain.certificate import Certificate
+from pactrain.certify import certify
 from pactrain.data.load import load
 from pactrain.data.task import Task
 from pactrain.errors import DataError, PactrainError, RunError
+from pactrain.events import Callback, silent
 from pactrain.losses import LOSSES, Loss, resolve
 from pactrain.models.mlp import mlp
 from pactrain.posterior import Posterior
 from pactrain.prior import Prior
-from pactrain.runs import load_posterior, read_json
+from pactrain.runs import is_complete, load_posterior, read_json
+from pactrain.seeds import derive
 
 if TYPE_CHECKING:
     from pactrain.cli.train import Train
@@ -47,13 +53,14 @@ def named_loss(name: str | None, task: Task) -> Loss:
 
 def make_model(name: str, inputs: int, outputs: int, seed: int) -> nn.Module:
     """A network by name, or from a function in the user's own file."""
-    import torch
-
-    if name in ("mlp", "linear"):
-        return mlp(inputs, outputs, depth=2 if name == "mlp" else 0, seed=seed)
+    if match := re.fullmatch(r"mlp(?::(\d+(?:-\d+)*))?", name):
+        widths = [int(w) for w in match[1].split("-")] if match[1] else [256, 256]
+        return mlp(inputs, outputs, widths=widths, seed=seed)
+    if name == "linear":
+        return mlp(inputs, outputs, widths=[], seed=seed)
     path, _, function = name.rpartition(":")
     if not path.endswith(".py") or not function:
-        raise PactrainError(f"model {name!r} is not known; use mlp, linear, or FILE.py:FUNCTION")
+        raise PactrainError(f"model {name!r} is not known; use mlp, mlp:600-600 (widths), linear, or FILE.py:FUNCTION")
     if not Path(path).exists():
         raise PactrainError(f"there is no file {path} to take the model from")
     spec = importlib.util.spec_from_file_location("pactrain_user_model", path)
@@ -91,9 +98,7 @@ def newest_unfinished(data: str, root: Path = Path("runs")) -> Path:
     found = [
         path
         for path in (root.iterdir() if root.is_dir() else ())
-        if re.fullmatch(stem + r"(-\d+)?", path.name)
-        and (path / "config.json").exists()
-        and not (path / "metrics.json").exists()
+        if re.fullmatch(stem + r"(-\d+)?", path.name) and (path / "config.json").exists() and not is_complete(path)
     ]
     if not found:
         raise RunError(f"below {root}/ there is no unfinished run for {data!r}; name the folder with --out")
@@ -138,9 +143,69 @@ def reload_task(config: dict[str, Any], root: Path | None) -> Task:
         split=data["split"],
         root=root,
     )
-    if (
-        len(task.x_train) != config["n"]
-        or task.encoder.to_dict() != type(task.encoder).from_dict(config["preprocess"]).to_dict()
-    ):
+    if task.encoder.to_dict() != type(task.encoder).from_dict(config["preprocess"]).to_dict():
         raise DataError(f"{data['name']} is no longer the data that the run was trained on")
     return task
+
+
+def counted(task: Task, config: dict[str, Any]) -> TensorBatches:
+    """The training rows that a run's bound counts: all, or those its prior was not trained on."""
+    batches = TensorBatches((torch.from_numpy(task.x_train), torch.from_numpy(task.y_train)), len(task.x_train))
+    if config["prior_data"]:
+        batches = batches.split(config["prior_data"], derive(config["seed"], "prior data"))[1]
+    if len(batches) != config["n"]:
+        raise DataError(f"{config['data']['name']} no longer has the rows that the run was trained on")
+    return batches
+
+
+def recertify(
+    run: Path, *, delta: float, draws: int, seed: int, with_test: bool, root: Path | None, progress: Callback
+) -> Certificate:
+    """The certificate of a completed run, made anew from its stored weights and its data."""
+    config = read_config(run)
+    task = reload_task(config, root)
+    if with_test and (task.x_test is None or task.y_test is None):
+        raise DataError("the run held no test rows out, so there is no test set to judge the mean network by")
+    return certify(
+        rebuild(run, config),
+        counted(task, config),
+        loss=named_loss(config["loss"], task),
+        delta=delta,
+        draws=draws,
+        seed=seed,
+        test=(task.x_test, task.y_test) if with_test else None,
+        caveats=task.caveats,
+        progress=progress,
+    )
+
+
+REMEASURED = 1e-6
+"""Difference that another machine's arithmetic may make to a risk that is measured again."""
+
+
+def remeasure(run: Path, certificate: Certificate, *, root: Path | None) -> list[str]:
+    """What does not agree between a certificate and a run whose risk is measured again with the same draws."""
+    again = recertify(
+        run,
+        delta=certificate.delta,
+        draws=certificate.measured["values"],
+        seed=certificate.seed,
+        with_test=False,
+        root=root,
+        progress=silent,
+    )
+    differences = [
+        f"the {what} of the run is not that of the certificate"
+        for what, value in certificate.hashes.items()
+        if again.hashes[what] != value
+    ]
+    for s in certificate.statements:
+        risk = "mean" if s.bound == "kl" else "risk" if s.bound == "disintegrated" else None
+        if risk is None or s.when != "end of training":
+            continue
+        twin = next(t for t in again.statements if (t.quantity, t.bound, t.prior) == (s.quantity, s.bound, s.prior))
+        if abs(twin.inputs[risk] - s.inputs[risk]) > REMEASURED:
+            differences.append(
+                f"{s.quantity}, {s.bound}: measured again {twin.inputs[risk]!r}, stored {s.inputs[risk]!r}"
+            )
+    return differences

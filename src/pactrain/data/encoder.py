@@ -80,6 +80,17 @@ class Encoder:
         parts += [_one_hot(frame[c.name], c) for c in self.categorical]
         return np.concatenate(parts, axis=1).astype(np.float32) if parts else np.zeros((len(frame), 0), np.float32)
 
+    def unknown(self, frame: pd.DataFrame) -> list[str]:
+        """What is said of categories that training never saw."""
+        found = []
+        for c in self.categorical:
+            new = [value for value in map(_category, frame[c.name]) if value not in c.categories]
+            if new:
+                found.append(
+                    f"column {c.name!r}: {len(new)} rows hold a category not seen in training, such as {new[0]!r}"
+                )
+        return found
+
     def targets(self, column: "pd.Series[Any]") -> NDArray[Any]:
         """Targets as class indices or scaled numbers."""
         if self.kind == "regression":
@@ -125,13 +136,7 @@ def _fit_column(column: "pd.Series[Any]") -> Numeric | Categorical | str:
 
 
 def _fit_categories(column: "pd.Series[Any]", name: str) -> Categorical | str:
-    present = column.dropna()
-    odd = [i for i, v in enumerate(present) if not _parses(v)]
-    if 0 < len(odd) <= MOSTLY_NUMBERS * len(present):
-        raise DataError(
-            f"column {name!r} holds numbers except in {len(odd)} rows, first {present.iloc[odd[0]]!r} in row "
-            f"{_row(present, odd[0])}; correct these cells, leave them empty, or leave the column out with --drop {name}"
-        )
+    check_not_mostly_numbers(column, "column", f", or leave the column out with --drop {name}")
     categories = tuple(sorted({_category(v) for v in column}))
     if len(categories) > MAX_CATEGORIES and len(categories) > len(column) / 2:
         raise DataError(
@@ -139,6 +144,17 @@ def _fit_categories(column: "pd.Series[Any]", name: str) -> Categorical | str:
             f"an identifier; leave it out with --drop {name}"
         )
     return Categorical(name, categories) if len(categories) > 1 else name
+
+
+def check_not_mostly_numbers(column: "pd.Series[Any]", what: str, way_out: str) -> None:
+    """A text column that holds numbers but for a few cells is a numeric column with mistakes in it."""
+    present = column.dropna()
+    odd = [i for i, v in enumerate(present) if not _parses(v)]
+    if 0 < len(odd) <= MOSTLY_NUMBERS * len(present):
+        raise DataError(
+            f"{what} {column.name!r} holds numbers except in {len(odd)} rows, first {present.iloc[odd[0]]!r} in row "
+            f"{_row(present, odd[0])}; correct these cells, leave them empty{way_out}"
+        )
 
 
 def _target_scale(target: "pd.Series[Any]", train: NDArray[Any], kind: Kind) -> tuple[tuple[str, ...], float, float]:

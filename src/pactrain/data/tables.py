@@ -1,13 +1,14 @@
 """Tables of the user: CSV, Parquet and NPZ files."""
 
 import csv
+import zipfile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from pactrain.data.encoder import Kind, class_name, fit_encoder, target_numbers
+from pactrain.data.encoder import Kind, check_not_mostly_numbers, class_name, fit_encoder, target_numbers
 from pactrain.data.task import STANDARDISED, Task, split_rows, task_of
 from pactrain.errors import DataError
 
@@ -17,12 +18,12 @@ MAX_CLASSES_OF_INTEGERS = 20
 READERS = (".csv", ".parquet", ".pq", ".npz")
 
 
-def read_frame(path: Path) -> pd.DataFrame:
-    """A CSV or Parquet file with unique column names and at least one row."""
+def read_frame(path: Path, text: tuple[str, ...] = ()) -> pd.DataFrame:
+    """A CSV, Parquet or NPZ file with unique column names and at least one row; the columns `text` are read as texts."""
     if not path.exists():
         raise DataError(f"there is no file {path}")
     if path.suffix.lower() == ".csv":
-        frame = _read_csv(path)
+        frame = _read_csv(path, text)
     elif path.suffix.lower() in (".parquet", ".pq"):
         frame = _read_parquet(path)
     elif path.suffix.lower() == ".npz":
@@ -36,13 +37,21 @@ def read_frame(path: Path) -> pd.DataFrame:
     return frame
 
 
-def _read_csv(path: Path) -> pd.DataFrame:
+def _read_csv(path: Path, text: tuple[str, ...]) -> pd.DataFrame:
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            header = next(csv.reader(file), [])
-        _check_header(header, path)
-        return pd.read_csv(path, encoding="utf-8-sig", skipinitialspace=True)
-    except (UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+            lines = csv.reader(file, skipinitialspace=True)
+            header = next(lines, [])
+            _check_header(header, path)
+            for number, fields in enumerate((line for line in lines if line), start=1):
+                if len(fields) != len(header):
+                    raise DataError(
+                        f"{path}: row {number} has {len(fields)} fields and the header {len(header)}; correct that row "
+                        "(a text with a comma in it must stand in quotes)"
+                    )
+        types = {name: str for name in text if name in header}
+        return pd.read_csv(path, encoding="utf-8-sig", skipinitialspace=True, index_col=False, dtype=types)
+    except (UnicodeDecodeError, csv.Error, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise DataError(f"{path} cannot be read as CSV: {error}") from error
 
 
@@ -54,17 +63,17 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     except Exception as error:
         raise DataError(f"{path} cannot be read as Parquet: {error}") from error
     _check_header(list(frame.columns), path)
-    return frame
+    return frame.reset_index(drop=True)
 
 
 def _read_npz(path: Path) -> pd.DataFrame:
     """Arrays of one row an example; an array "X" of several columns becomes columns X0, X1, …"""
     try:
         with np.load(path, allow_pickle=False) as file:
-            arrays = {name: np.asarray(file[name]) for name in file.files}
-    except (OSError, ValueError) as error:
+            arrays = {name: np.atleast_1d(file[name]) for name in file.files}
+    except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise DataError(f"{path} cannot be read as NPZ: {error}") from error
-    lengths = {name: len(a) if a.ndim else 0 for name, a in arrays.items()}
+    lengths = {name: len(a) for name, a in arrays.items()}
     if len(set(lengths.values())) != 1:
         raise DataError(f"{path.name}: the arrays have different numbers of rows: {lengths}")
     columns: dict[str, Any] = {}
@@ -118,6 +127,7 @@ def _check_target(column: "pd.Series[Any]", name: str) -> None:
 
 def _kind(column: "pd.Series[Any]") -> Kind:
     if pd.api.types.is_bool_dtype(column) or not pd.api.types.is_numeric_dtype(column):
+        check_not_mostly_numbers(column, "the target", "")
         return "classification"
     if pd.api.types.is_integer_dtype(column):
         return "classification" if column.nunique() <= MAX_CLASSES_OF_INTEGERS else "regression"

@@ -61,13 +61,18 @@ def split_rows(n: int, target: NDArray[Any] | None, fraction: float, seed: int) 
     rows = np.arange(n)
     if fraction == 0:
         return rows, rows[:0]
+    if not 0 <= seed < 2**32:
+        raise DataError(f"the seed is {seed}; it must be at least 0 and below 2³²")
     if n < 4:
         raise DataError(f"{n} rows are too few to hold some out for a test; use --test-fraction 0")
     if target is not None:
         counts = np.unique(target, return_counts=True)[1]
         room = min(int(n * fraction), int(n * (1 - fraction))) >= len(counts)
         target = target if counts.min() >= 2 and room else None
-    train, test = train_test_split(rows, test_size=fraction, random_state=seed, stratify=target)
+    try:
+        train, test = train_test_split(rows, test_size=fraction, random_state=seed, stratify=target)
+    except ValueError as error:
+        raise DataError(f"{n} rows cannot be split with a test fraction of {fraction}: {error}") from None
     return train, test
 
 

@@ -1,0 +1,164 @@
+"""Measuring the risk of the randomised predictor with independent draws.
+
+The Monte Carlo step of a certificate pays for the number N of independent values in [0, 1] it averages, so N should be
+large for the time.  Two schemes, both exact:
+
+- a network all of whose random weights sit in `nn.Linear` layers used once: noise is drawn for each example at each layer's
+  output, which has the same distribution as drawing a whole network for each example.  N = passes · examples.
+- any other network: one draw for each chunk of examples.  The mean over a chunk is a value in [0, 1]; the values are
+  independent, and their average has the risk on the data as its mean.  Where chunks differ in size the largest counts:
+  N = examples measured / largest chunk.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from pactrain.batches import Batches, TensorBatches
+from pactrain.events import Callback, Event
+from pactrain.losses import CLIP, AnyLoss, Loss, per_example
+from pactrain.posterior import Posterior
+from pactrain.seeds import generator
+
+CHUNK = 32
+"""Examples measured with one draw of a network that is not made of linear layers: about where drawing costs as much as using."""
+
+
+@dataclass(frozen=True)
+class Risks:
+    """Averages over independent draws, and how many independent values they rest on."""
+
+    loss: float
+    error: float | None
+    clipped: float | None
+    values: int
+    n: int
+    scheme: str
+
+
+def clip_range(loss: AnyLoss) -> float | None:
+    """The largest value of the loss after clipping, None if it has no natural clip."""
+    if not isinstance(loss, Loss):
+        return None
+    if loss.name == "cross_entropy":
+        return math.log(1 / CLIP)
+    return loss.high if math.isfinite(loss.high) and loss.low == 0 else None
+
+
+@torch.no_grad()
+def measure_risks(
+    posterior: Posterior, batches: Batches, loss: AnyLoss, *, values: int, seed: int, progress: Callback
+) -> Risks:
+    """Average loss, 0-1 error and clipped loss under at least `values` independent draws."""
+    scheme, chunks = _scheme(posterior, batches, loss)
+    sums, count, n, largest, done = [0.0, 0.0, 0.0], 0, 0, 1, 0
+    limit = clip_range(loss)
+    passes = 0
+    while passes == 0 or count / largest < values:
+        for chunk in chunks():
+            losses, errors = _values(posterior, chunk, loss, scheme, seed, done)
+            sums[0] += float(losses.sum())
+            sums[1] += float(errors.sum()) if errors is not None else math.nan
+            sums[2] += float(losses.clamp(max=limit).sum()) / limit if limit is not None else math.nan
+            count += len(losses)
+            largest = max(largest, 1 if scheme == "examples" else len(losses))
+            done += 1
+        passes += 1
+        n = count // passes
+        progress(Event("certify", min(values, int(count / largest)), values))
+    loss_mean, error, clipped = (total / count for total in sums)
+    return Risks(loss_mean, _known(error), _known(clipped), max(1, int(count / largest)), n, scheme)
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else min(1.0, max(0.0, value))
+
+
+def _scheme(posterior: Posterior, batches: Batches, loss: AnyLoss) -> tuple[str, Callable[[], Iterator[Any]]]:
+    first = next(iter(batches.ordered()))
+    if _linear_layers(posterior) and _noise_once(posterior, first, loss):
+        return "examples", batches.ordered
+    if isinstance(batches, TensorBatches):
+        return "chunks", lambda: batches.chunks(CHUNK)
+    return "chunks", batches.ordered
+
+
+def _values(
+    posterior: Posterior, chunk: Any, loss: AnyLoss, scheme: str, seed: int, index: int
+) -> tuple[Tensor, Tensor | None]:
+    source = generator(posterior.log_std.device, seed, "certify", index)
+    if scheme == "examples":
+        with noise_for_each_example(posterior, source):
+            return _losses(posterior.model, chunk, loss)
+    with posterior.sampled(source) as model:
+        return _losses(model, chunk, loss)
+
+
+def _losses(model: nn.Module, chunk: Any, loss: AnyLoss) -> tuple[Tensor, Tensor | None]:
+    if isinstance(loss, Loss):
+        losses, scores = loss.with_score(model, chunk)
+        return losses.double(), scores.double() if loss.task == "classification" else None
+    return per_example(loss, model, chunk).double(), None
+
+
+# -- one draw for each example -----------------------------------------------------------------------------------------
+
+
+def _linear_layers(posterior: Posterior) -> list[tuple[nn.Linear, Tensor, Tensor | None]]:
+    """Each linear layer with the variances of its weight and bias; empty if a random weight sits anywhere else."""
+    model, names = posterior.model, set(posterior.names)
+    uses = [name for name, p in model.named_parameters(remove_duplicate=False) if p.requires_grad]
+    if len(uses) != len(names):
+        return []  # tied weights
+    layers = []
+    for prefix, module in model.named_modules():
+        own = [f"{prefix}.{leaf}" if prefix else leaf for leaf, _ in module.named_parameters(recurse=False)]
+        random = [name for name in own if name in names]
+        if not random:
+            continue
+        if type(module) is not nn.Linear or f"{prefix}.weight".lstrip(".") not in names:
+            return []
+        variance = [(2 * posterior.log_std_of(name).detach()).exp() for name in random]
+        layers.append((module, variance[0], variance[1] if len(variance) > 1 else None))
+    return layers
+
+
+@contextmanager
+def noise_for_each_example(posterior: Posterior, source: torch.Generator) -> Iterator[list[int]]:
+    """Inside the block every example of a batch sees a network of its own.  Yields how often each layer was used.
+
+    For independent Gaussian weights the output of a linear layer for one input x is Gaussian with mean W x + b and variance
+    V x² + v, independent over units; drawing it directly is the same as drawing the weights.
+    """
+    layers = _linear_layers(posterior)
+    uses = [0] * len(layers)
+
+    def hook(index: int, weight: Tensor, bias: Tensor | None) -> Callable[[nn.Module, tuple[Any, ...], Tensor], Tensor]:
+        def add_noise(_: nn.Module, inputs: tuple[Any, ...], output: Tensor) -> Tensor:
+            uses[index] += 1 if inputs[0].ndim == 2 else 2
+            std = F.linear(inputs[0].square(), weight, bias).sqrt()
+            return output + std * torch.empty_like(output).normal_(generator=source)
+
+        return add_noise
+
+    handles = [layer.register_forward_hook(hook(i, w, b)) for i, (layer, w, b) in enumerate(layers)]
+    try:
+        yield uses
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@torch.no_grad()
+def _noise_once(posterior: Posterior, batch: Any, loss: AnyLoss) -> bool:
+    """Is every linear layer used exactly once, on one row an example?  Otherwise its weights are shared within an example."""
+    with noise_for_each_example(posterior, generator(posterior.log_std.device, 0, "probe")) as uses:
+        losses, _ = _losses(posterior.model, batch, loss)
+    rows = batch[0].shape[0] if isinstance(batch, (tuple, list)) and isinstance(batch[0], Tensor) else None
+    return all(count == 1 for count in uses) and rows == len(losses)
