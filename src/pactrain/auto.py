@@ -92,7 +92,7 @@ class Rules:
 
     def stage2_epochs(self, stage1_epochs: int) -> int:
         """The most epochs stage 2 may take."""
-        return max(1, round(self.stage2_share * stage1_epochs))
+        return math.ceil(self.stage2_share * stage1_epochs)
 
     def confidence_nats(self, delta: float, groups: int) -> float:
         """What stands for ln(1/δ) in the objective."""
