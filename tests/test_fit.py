@@ -315,3 +315,111 @@ def test_losses_that_are_not_per_example_are_refused() -> None:
         pactrain.fit(build("mlp"), rows(), loss="zero_one")
     with pytest.raises(DataError, match="none of them is a target"):
         pactrain.fit(build("keywords"), [{"left": torch.ones(2, 3), "right": torch.ones(2, 3)}])
+
+
+@pytest.mark.parametrize("bound", ["kl", "quad", "lambda", "classic", "catoni", "bbb", "subgaussian", "cgf_rodriguez"])
+def test_every_bound_can_be_trained_with(bound: str) -> None:
+    for preset in ("auto", "authors"):
+        result = pactrain.fit(build("mlp"), rows(300), bound=bound, preset=preset, budget="15 epochs")
+        bounded = bound in ("kl", "quad", "lambda", "classic", "catoni", "bbb")
+        assert all(np.isfinite(r["bound"]) and r["bound"] > r["risk"] for r in result.history)
+        assert (result.history[0]["risk"] < 0.3) is bounded  # cross-entropy clipped and scaled to [0, 1]
+        assert result.config["loss"] == "cross_entropy"
+    x, _ = rows()
+    with pytest.raises(PactrainError, match="no upper limit"):
+        pactrain.fit(nn.Linear(6, 1), (x, x[:, 0]), bound="kl")
+
+
+def test_a_prior_trained_on_one_part_is_charged_on_the_other() -> None:
+    data = rows(400)
+    result = pactrain.fit(build("mlp"), data, bound="kl", prior_data=0.5, budget="20 epochs")
+    assert result.certificate.n == 200
+    stated = result.certificate.best("0-1 error", label="certified")
+    assert stated is not None
+    assert stated.value < 0.5
+    x, y = data
+    doubled = (torch.cat([x, x]), torch.cat([y, y]))
+    leaky = pactrain.fit(build("mlp"), doubled, bound="kl", prior_data=0.5, budget="2 epochs").certificate
+    assert "certified" not in {s.label for s in leaky.statements}
+    assert any("both in the prior's part" in note for note in leaky.notes)
+    for bad in (-0.1, 1.0):
+        with pytest.raises(PactrainError, match="prior_data"):
+            pactrain.fit(build("mlp"), data, prior_data=bad)
+    with pytest.raises(DataError, match="rows can be told apart"):
+        pactrain.fit(build("keywords"), ZOO["keywords"][1](), prior_data=0.5)
+
+
+def test_both_ends_of_training_are_certified_and_the_objective_is_a_heuristic() -> None:
+    result = pactrain.fit(build("mlp"), rows(), preset=PAPER.replace(fixed_epochs=4), budget="6 epochs")
+    statements = result.certificate.statements
+    assert {s.when for s in statements if s.bound == "kl"} == {"end of training", "end of stage 1"}
+    heuristic = {s.bound: s for s in statements if s.label == "heuristic"}
+    objective = heuristic["training objective"]
+    assert objective.value == pytest.approx(result.metrics["stage1"]["bound"])
+    assert heuristic["training objective + η"].value > objective.value
+
+
+def test_settings_of_the_user_are_followed() -> None:
+    runs_of = {
+        rate: weights(pactrain.fit(build("mlp"), rows(), optimizer=sgd(rate), budget=SHORT).model)
+        for rate in (1e-6, 0.1)
+    }
+    assert not torch.allclose(runs_of[1e-6], runs_of[0.1])
+    small, large = (
+        pactrain.fit(build("mlp"), rows(), prior=pactrain.Prior(std=std), budget="1 epoch").history[0]["prior_std"]["0"]
+        for std in (1e-2, 0.5)
+    )
+    assert small < 0.1 < large
+    with pytest.raises(PactrainError, match="LBFGS"):
+        pactrain.fit(build("mlp"), rows(), optimizer=lambda groups: torch.optim.LBFGS(groups))
+    with pytest.raises(PactrainError, match="delta"):
+        pactrain.fit(build("mlp"), rows(), delta=2)
+    with pytest.raises(PactrainError, match="CUDA"):
+        pactrain.fit(build("mlp"), rows(), device="cuda")
+
+
+def sgd(rate: float) -> Any:
+    """A factory of plain gradient descent."""
+    return lambda groups: torch.optim.SGD(groups, lr=rate)
+
+
+def test_an_interrupted_run_can_be_used_and_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "CHECKPOINT_SECONDS", 0.0)
+    run: dict[str, Any] = {"budget": "9 epochs"}
+    whole = pactrain.fit(build("mlp"), rows(200), out=tmp_path / "whole", **run)
+    stop = [interrupt_at(4, KeyboardInterrupt)]
+    cut = pactrain.fit(build("mlp"), rows(200), out=tmp_path / "cut", callbacks=stop, **run)
+    assert cut.interrupted
+    assert (tmp_path / "cut" / "model.safetensors").exists()
+    again = pactrain.fit(build("mlp"), rows(200), out=tmp_path / "cut", resume=True, **run)
+    assert torch.equal(weights(again.model), weights(whole.model))
+
+
+def test_ctrl_c_stops_between_steps_and_a_second_fit_is_told_of_the_first() -> None:
+    import signal
+
+    def press(event: Event) -> None:
+        if event.phase == "train" and event.done == 2:
+            signal.raise_signal(signal.SIGINT)
+
+    model = build("mlp")
+    handler = signal.getsignal(signal.SIGINT)
+    first = pactrain.fit(model, rows(), callbacks=[press])
+    assert first.interrupted
+    assert len(first.history) == 2
+    assert signal.getsignal(signal.SIGINT) is handler
+    second = pactrain.fit(model, rows(), budget="1 epoch")
+    assert any("trained by pactrain before" in note for note in second.certificate.notes)
+    assert "certified" not in {s.label for s in second.certificate.statements}
+
+
+def test_odd_targets_and_types() -> None:
+    x, y = rows()
+    wide = build("mlp").double()
+    assert pactrain.fit(wide, (x.double(), y), budget="1 epoch").model[0].weight.dtype == torch.float64  # type: ignore[index]
+    with pytest.raises(DataError, match="two at least"):
+        pactrain.fit(nn.Linear(6, 1), (x, y))
+    with pytest.raises(DataError, match="one class number"):
+        pactrain.fit(build("mlp"), (x, y[:, None]))
+    with pytest.raises(DataError, match="1 to 3; a network with 3 scores knows 0 to 2"):
+        pactrain.fit(build("mlp"), (x, y + 1))

@@ -247,3 +247,21 @@ def test_what_cannot_be_random_is_refused() -> None:
         Posterior(broken)
     with pytest.raises(PactrainError, match="positive"):
         Prior(std=0.0)
+
+
+def test_a_divergence_taken_outside_the_block_has_the_same_gradient_inside() -> None:
+    posterior = moved("mlp").double()
+    wanted = torch.autograd.grad(posterior.kl(), posterior.log_std)[0]
+    kl = posterior.kl()
+    with posterior.sampled():
+        kl.backward()
+    torch.testing.assert_close(posterior.log_std.grad, wanted)
+    posterior.zero_grad(set_to_none=True)
+    with posterior.sampled():
+        kl = posterior.kl()
+    kl.backward()
+    torch.testing.assert_close(posterior.log_std.grad, wanted)
+
+
+def test_a_posterior_at_its_prior_has_no_divergence_however_many_weights() -> None:
+    assert Posterior(nn.Linear(1000, 1000)).kl().item() == 0.0

@@ -182,3 +182,34 @@ def test_published_splits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         load("uci:boat")
     with pytest.raises(DataError, match=r"mnist.npz was not found \(looked in"):
         load("mnist")
+
+
+def test_rows_of_another_length_than_the_header(tmp_path: Path) -> None:
+    longer = "a,b,y\n" + "".join(f"{i},{i % 3},{i % 2},\n" for i in range(20))
+    assert "row 1 has 4 fields and the header 3" in broken(tmp_path, longer)
+    shorter = "a,b,y\n1,2,0\n3,1\n" + "".join(f"{i},{i % 3},{i % 2}\n" for i in range(20))
+    assert "row 2 has 2 fields" in broken(tmp_path, shorter)
+
+
+def test_a_numeric_target_with_a_mistake_is_no_classification(tmp_path: Path) -> None:
+    text = "x,y\n" + "".join(f"{i},{i}.5\n" for i in range(30)) + '31,"12,3"\n'
+    assert "the target 'y' holds numbers except in 1 rows, first '12,3' in row 31" in broken(tmp_path, text)
+
+
+def test_categories_that_look_like_numbers_are_read_as_in_training(tmp_path: Path) -> None:
+    table = pd.DataFrame({"code": ["01", "02", "A3"] * 20, "y": ["p", "q", "q"] * 20})
+    path = csv(tmp_path, table)
+    encoder = load(path, target="y").encoder
+    new = tmp_path / "new.csv"
+    new.write_text("code\n01\n02\n\nZ9\n")
+    frame = read_frame(new, text=("code",))
+    np.testing.assert_array_equal(encoder.features(frame), [[1, 0, 0], [0, 1, 0], [0, 0, 0]])
+    assert encoder.unknown(frame) == ["column 'code': 1 rows hold a category not seen in training, such as 'Z9'"]
+
+
+def test_broken_archives(tmp_path: Path) -> None:
+    (tmp_path / "t.npz").write_bytes(b"PK\x03\x04 not an archive")
+    with pytest.raises(DataError, match="cannot be read as NPZ"):
+        read_frame(tmp_path / "t.npz")
+    with pytest.raises(DataError, match="seed is -1"):
+        load("iris", seed=-1)

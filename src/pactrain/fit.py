@@ -18,7 +18,7 @@ from pactrain.bounds.base import Bound
 from pactrain.bounds.unbounded import Unbounded
 from pactrain.budget import Budget, parse_budget
 from pactrain.certificate import Certificate
-from pactrain.certify import DRAWS, certify, check_disjoint
+from pactrain.certify import certify, check_disjoint
 from pactrain.erm import ERM, train_erm
 from pactrain.errors import DataError, PactrainError, TrainingError
 from pactrain.evaluate import Scores, evaluate, measure
@@ -35,8 +35,9 @@ from pactrain.seeds import derive, seed_global
 from pactrain.stages import OptimizerFactory, Record, Trainer
 from pactrain.versions import versions
 
-CERTIFICATE_EXAMPLES = 20_000_000
-"""Draws times examples that the certificate of `fit` may take, so that it costs less than training."""
+CERTIFICATE_DRAWS, CERTIFICATE_EXAMPLES = 500, 20_000_000
+"""Most draws, and most draws times examples, of the certificate that `fit` makes, so that it costs less than training;
+`certify` takes more."""
 
 _TRAINED: WeakSet[nn.Module] = WeakSet()
 """Networks that `fit` has trained in this process: their weights are no data-free prior mean any more."""
@@ -166,7 +167,7 @@ def fit(
             batches,
             loss=loss,
             delta=delta,
-            draws=max(20, min(DRAWS, CERTIFICATE_EXAMPLES // n)),
+            draws=max(20, min(CERTIFICATE_DRAWS, CERTIFICATE_EXAMPLES // n)),
             seed=seed,
             test=test_batches,
             caveats=doubts,

@@ -69,7 +69,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
 def _read_npz(path: Path) -> pd.DataFrame:
     """Arrays of one row an example; an array "X" of several columns becomes columns X0, X1, …"""
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
             arrays = {name: np.atleast_1d(file[name]) for name in file.files}
     except (OSError, ValueError, zipfile.BadZipFile) as error:
         raise DataError(f"{path} cannot be read as NPZ: {error}") from error
