@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from pactrain import Certificate, PactrainError, Posterior, Prior, certify
 from pactrain.bounds.kl import binary_kl, kl_bound, kl_inverse, monte_carlo
 from pactrain.certificate import RANDOMISED, statement
-from pactrain.certify import PRIOR_GRID, round_prior
 from pactrain.posterior import Snapshot
+from pactrain.rounding import PRIOR_GRID, round_prior
 from tests.zoo import build, rows
 
 

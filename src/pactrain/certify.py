@@ -12,26 +12,24 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from pactrain.audit import data_caveats, digest_data, digest_tensors, shared_rows
-from pactrain.batches import Batches, TensorBatches, as_batches
-from pactrain.bounds.prior_scale import dziugaite_roy
+from pactrain.batches import Batches, as_batches
+from pactrain.caveats import PSI_DRAWS, dropout_note, leaks, measuring_notes, model_caveats
 from pactrain.certificate import DRAWN, MEAN, RANDOMISED, Certificate, Label, Statement, statement
 from pactrain.errors import DataError, PactrainError
 from pactrain.evaluate import evaluate
 from pactrain.events import Callback, silent
 from pactrain.gaussian import log_density_ratio
 from pactrain.losses import AnyLoss, Loss, resolve
-from pactrain.modes import batch_norms, evaluating
-from pactrain.moment import LOG_STD_RANGE, Array, log_grid, moment_at
+from pactrain.modes import evaluating
+from pactrain.moment import Array, log_grid, moment_at
 from pactrain.posterior import Posterior, Snapshot
 from pactrain.risks import Risks, clip_range, measure_risks
+from pactrain.rounding import round_prior, round_prior_dziugaite_roy
 from pactrain.seeds import generator
 from pactrain.versions import versions
-
-PRIOR_GRID = tuple(LOG_STD_RANGE[0] + 0.1 * i for i in range(71))
-"""Log-stds to which a learned prior is rounded; fixed before any data is seen, so that choosing costs ln 71 a group."""
 
 GAMMA_GRID = log_grid(0.5, 2000.0, 40)
 """γ from which the best is taken, at the cost of ln 40."""
@@ -39,7 +37,6 @@ GAMMA_GRID = log_grid(0.5, 2000.0, 40)
 MONTE_CARLO_SHARE = 0.2
 """Part of an event's δ spent on measuring the risk by draws; the rest is the bound's."""
 
-PSI_DRAWS = 20
 PSI_EXAMPLES = 10_000
 
 DRAWS = 2000
@@ -96,7 +93,7 @@ def certify(
         raise DataError("the data has no batch: nothing can be said without examples")
     loss = resolve(loss, first)
     held_out = as_batches(test, batch_size=None, device=device, role="test") if test is not None else None
-    reasons = [*caveats, *_model_caveats(posterior.model), *data_caveats(batches)]
+    reasons = [*caveats, *model_caveats(posterior.model), *data_caveats(batches)]
     events = _events(loss, held_out is not None)
     scene = _Scene(
         posterior,
@@ -118,7 +115,7 @@ def certify(
             posterior.restore(now)
         if held_out is not None:
             statements += _test_statements(scene, held_out)
-            notes += _leaks(batches, held_out)
+            notes += leaks(batches, held_out)
     statements += _heuristics(objective or {})
     n = int(measured["n"])
     return Certificate(
@@ -127,7 +124,7 @@ def certify(
         n=n,
         loss=loss.name if isinstance(loss, Loss) else "custom",
         seed=seed,
-        notes=(*reasons, *_dropout_note(posterior.model), *notes),
+        notes=(*reasons, *dropout_note(posterior.model), *notes),
         budget={event: delta / len(events) for event in events},
         measured=measured,
         hashes={
@@ -179,31 +176,7 @@ def _about(scene: _Scene, when: str) -> tuple[list[Statement], dict[str, Any], l
         "psi_interval": interval,
         "loss": risks.loss,
     }
-    return statements, measured, _measuring_notes(statements, risks, posterior, rounded)
-
-
-def round_prior(posterior: Posterior) -> tuple[Tensor, float]:
-    """The prior's log-stds on the fixed grid (nearest point), and the price of having chosen them, in nats."""
-    grid = torch.tensor(PRIOR_GRID, dtype=torch.float64)
-    own = posterior.prior_log_std.detach().double().cpu()
-    nearest = grid[(own[:, None] - grid[None, :]).abs().argmin(1)]
-    return nearest.to(posterior.prior_log_std), len(own) * math.log(len(grid))
-
-
-def round_prior_dziugaite_roy(posterior: Posterior) -> tuple[Tensor, float]:
-    """The prior's log-stds on Dziugaite and Roy's scale, each group rounded to the neighbour that is cheaper in all."""
-    chosen, nats = [], 0.0
-    best = posterior.prior_log_std.detach().clone()
-    for i, log_std in enumerate(posterior.prior_log_std.detach().double().cpu().tolist()):
-        prices = []
-        for rounded, price in dziugaite_roy(log_std):
-            best[i] = rounded
-            prices.append((float(posterior.kl_by_group(best)[i]) + price, rounded, price))
-        _, rounded, price = min(prices)
-        chosen.append(rounded)
-        nats += price
-        best[i] = rounded
-    return torch.tensor(chosen, dtype=torch.float64).to(posterior.prior_log_std), nats
+    return statements, measured, measuring_notes(statements, risks, posterior, rounded)
 
 
 def _kl_statement(
@@ -325,64 +298,10 @@ def _heuristics(terms: Mapping[str, float]) -> list[Statement]:
     if not terms:
         return []
     parts = {k: terms[k] for k in ("risk", "kl_term", "complexity")}
-    plain = statement("training loss", RANDOMISED, "heuristic", "training objective", parts)
+    when = "end of stage 1"
+    plain = statement("training loss", RANDOMISED, "heuristic", "training objective", parts, when=when)
     constants = {k: v for k, v in terms.items() if k not in parts}
     if not constants:
         return [plain]
     corrected = {"objective": plain.value, **constants}
-    return [plain, statement("training loss", RANDOMISED, "heuristic", "training objective + η", corrected)]
-
-
-# -- what stands against the numbers -----------------------------------------------------------------------------------
-
-
-def _model_caveats(model: nn.Module) -> list[str]:
-    if batch_norms(model):
-        return [
-            "BatchNorm's running statistics come from the training data and are not counted in the divergence, so nothing is "
-            "certified; convert the network before training with pactrain.models.to_group_norm"
-        ]
-    return []
-
-
-def _dropout_note(model: nn.Module) -> list[str]:
-    layers = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
-    if any(isinstance(m, layers) and m.p > 0 for m in model.modules()):
-        return ["dropout is switched off in the predictor that these numbers speak of"]
-    return []
-
-
-def _measuring_notes(
-    statements: Sequence[Statement], risks: Risks, posterior: Posterior, prior_log_std: Tensor
-) -> list[str]:
-    notes = []
-    kl = float(posterior.kl_by_group(prior_log_std).sum())
-    if kl > math.log(PSI_DRAWS):
-        notes.append(
-            f"the loss bound is estimated from {PSI_DRAWS} draws of the prior, too few to see the rare networks that a "
-            f"divergence of {kl:,.0f} nats is about"
-        )
-    for s in statements:
-        if s.bound == "kl" and s.quantity == "0-1 error" and not s.vacuous:
-            exact = dict(s.inputs) | {"values": 10**12}
-            if s.value - Statement(**{**s.__dict__, "inputs": exact}).recompute() > 0.1 * s.value:
-                notes.append(f"measuring with {risks.values:,} draws costs over a tenth of the 0-1 bound; ask for more")
-                break
-    return notes
-
-
-def _leaks(batches: Batches, held_out: Batches) -> list[str]:
-    common = shared_rows(batches, held_out)
-    if not common:
-        return []
-    return [
-        f"{common:,} test rows also stand in the training data, so the test set's number is not certified; remove them"
-    ]
-
-
-def check_disjoint(prior_part: Batches, bound_part: Batches) -> list[str]:
-    """Reasons why the part that the prior was trained on may not be separate from the part that is counted."""
-    if not (isinstance(prior_part, TensorBatches) and isinstance(bound_part, TensorBatches)):
-        return ["the two parts of the data could not be compared row by row"]
-    common = shared_rows(prior_part, bound_part)
-    return [f"{common:,} rows stand both in the prior's part and in the counted part of the data"] if common else []
+    return [plain, statement("training loss", RANDOMISED, "heuristic", "training objective + η", corrected, when=when)]

@@ -2,45 +2,49 @@
 
 import math
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from weakref import WeakSet
 
 import torch
 from torch import nn
 
 from pactrain.auto import Rules, rules_for
-from pactrain.batches import Batches, TensorBatches, as_batches
+from pactrain.batches import Batches, TensorBatches
 from pactrain.bounds.base import Bound
 from pactrain.bounds.unbounded import Unbounded
 from pactrain.budget import Budget, parse_budget
 from pactrain.certificate import Certificate
-from pactrain.certify import certify, check_disjoint
-from pactrain.erm import ERM, train_erm
+from pactrain.certify import certify
 from pactrain.errors import DataError, PactrainError, TrainingError
-from pactrain.evaluate import Scores, evaluate, measure
+from pactrain.evaluate import Scores, evaluate
 from pactrain.events import Callback, Event
 from pactrain.interrupt import deferred
 from pactrain.losses import AnyLoss, Loss, resolve
-from pactrain.modes import batch_statistics, estimate_batch_norm, restored_modes
-from pactrain.moment import LOG_STD_RANGE, Moment, estimate_moment, log_grid
+from pactrain.modes import estimate_batch_norm, restored_modes
+from pactrain.moment import LOG_STD_RANGE, Moment
 from pactrain.objectives import make_bound, rules_with, training_loss
 from pactrain.posterior import Posterior
+from pactrain.preparation import (
+    TRAINED,
+    choose_device,
+    configuration,
+    look_at_data,
+    own_randomness,
+    read_batches,
+    scan,
+    seen_before,
+    train_prior_mean,
+    training_mode,
+)
 from pactrain.prior import Prior
 from pactrain.runs import RunFolder
-from pactrain.seeds import derive, seed_global
 from pactrain.stages import OptimizerFactory, Record, Trainer
-from pactrain.versions import versions
 
 CERTIFICATE_DRAWS, CERTIFICATE_EXAMPLES = 500, 20_000_000
 """Most draws, and most draws times examples, of the certificate that `fit` makes, so that it costs less than training;
 `certify` takes more."""
-
-_TRAINED: WeakSet[nn.Module] = WeakSet()
-"""Networks that `fit` has trained in this process: their weights are no data-free prior mean any more."""
 
 
 @dataclass
@@ -109,36 +113,36 @@ def fit(
         raise PactrainError(f"delta={delta} must lie strictly between 0 and 1; .05 means 95 % confidence")
     rules = rules_with(rules_for(preset), bound)
     limit = parse_budget(budget)
-    where = _device(device)
+    where = choose_device(device)
     model.to(where)
-    doubts = [*caveats, *_seen_before(model)]
-    with _own_randomness(where, seed), restored_modes(model), deferred() as stop:
-        batches, test_batches = _batches(model, data, rules, where, "training"), None
+    doubts = [*caveats, *seen_before(model)]
+    with own_randomness(where, seed), restored_modes(model), deferred() as stop:
+        batches, test_batches = read_batches(model, data, rules, where, "training"), None
         if test is not None:
-            test_batches = _batches(model, test, rules, where, "test")
+            test_batches = read_batches(model, test, rules, where, "test")
         first = next(iter(batches.ordered()), None)
         if first is None:
             raise DataError("the training data has no batch")
         loss = resolve(loss, first)
         trained_on = training_loss(bound, loss)
         if prior_data:
-            batches, doubt = _train_prior_mean(model, batches, loss, prior_data, rules, seed)
+            batches, doubt = train_prior_mean(model, batches, loss, prior_data, rules, seed)
             doubts += doubt
         spec = prior if isinstance(prior, Prior) else Prior(per=prior)  # type: ignore[arg-type]
         posterior = Posterior(model, spec)
-        start, steps = _look_at_data(posterior, batches, loss)
+        start, steps = look_at_data(posterior, batches, loss)
         n = int(start["n"])
-        config = _config(posterior, loss, rules, delta, seed, limit, n, optimizer)
+        config = configuration(posterior, loss, rules, delta, seed, limit, n, optimizer)
         config |= {"bound": bound, "prior_data": prior_data} | (extra_config or {})
         folder = RunFolder.open(out, config, resume=resume) if out is not None else None
         tell = _teller(callbacks)
-        moment = _scan(posterior, batches, loss, rules, n, seed, tell, folder)
+        moment = scan(posterior, batches, loss, rules, n, seed, tell, folder)
         std = rules.start_std(posterior, rules.bound(n, delta, moment, len(posterior.groups)))
         posterior.reset_std(spec.std if spec.std is not None else std)
         objective = make_bound(
             bound, rules, n=n, delta=delta, moment=moment, groups=len(posterior.groups), start_log_std=math.log(std)
         )
-        _training_mode(model)
+        training_mode(model)
         trainer = Trainer(
             posterior,
             batches,
@@ -161,7 +165,7 @@ def fit(
         scores = {"train": evaluate(model, batches.ordered(), loss)}
         if test_batches is not None:
             scores["test"] = evaluate(model, test_batches.ordered(), loss)
-        _TRAINED.add(model)
+        TRAINED.add(model)
         certificate = certify(
             posterior,
             batches,
@@ -182,31 +186,6 @@ def fit(
         result.path = folder.path
         folder.finish(result)
     return result
-
-
-def _seen_before(model: nn.Module) -> list[str]:
-    if model not in _TRAINED:
-        return []
-    return [
-        "the network had been trained by pactrain before, so its initial weights may have seen these examples; build it anew, "
-        "or use prior_data"
-    ]
-
-
-def _train_prior_mean(
-    model: nn.Module, batches: Batches, loss: AnyLoss, part: float, rules: Rules, seed: int
-) -> tuple[TensorBatches, list[str]]:
-    """Train the network on one part of the rows: it becomes the prior's mean.  The rest, and nothing else, is counted."""
-    if not isinstance(batches, TensorBatches):
-        raise DataError("prior_data needs an (X, y) pair or a TensorDataset, whose rows can be told apart")
-    if not 0 < part < 1:
-        raise PactrainError(f"prior_data={part} must lie between 0 and 1: the part of the data the prior is trained on")
-    first, rest = batches.split(part, derive(seed, "prior data"))
-    if not len(first) or not len(rest):
-        raise DataError(f"prior_data={part} of {len(batches)} rows leaves one of the two parts empty")
-    settings = ERM(batch_size=rules.batch(len(first)), decay=True)
-    train_erm(model, first, settings, loss=loss, seed=seed)
-    return rest, check_disjoint(first, rest)
 
 
 def _start_loss(objective: Unbounded | Bound, moment: Moment, start: Scores) -> float:
@@ -237,94 +216,6 @@ def _objective_terms(trainer: Trainer, moment: Moment, history: list[Record], de
             "gamma_min": rules.gamma_min,
             "gamma_max": rules.gamma_max,
         }
-
-
-def _device(device: str | torch.device) -> torch.device:
-    if device == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    chosen = torch.device(device)
-    if chosen.type == "cuda" and not torch.cuda.is_available():
-        raise PactrainError(f"device {device!r}: this machine, or this build of torch, has no CUDA; use cpu or auto")
-    return chosen
-
-
-@contextmanager
-def _own_randomness(device: torch.device, seed: int) -> Any:
-    """Leave the caller's global random state as it was."""
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        seed_global(derive(seed, "start"))
-        yield
-
-
-def _batches(model: nn.Module, data: Any, rules: Rules, device: torch.device, role: str) -> Batches:
-    size = len(data) if isinstance(data, torch.utils.data.Dataset) and hasattr(data, "__len__") else None
-    dtype = next((p.dtype for p in model.parameters() if p.is_floating_point()), None)
-    batches = as_batches(data, batch_size=rules.batch(size) if size else None, device=device, dtype=dtype, role=role)
-    if isinstance(batches, TensorBatches):
-        batches.batch_size = rules.batch(len(batches))
-    return batches
-
-
-def _training_mode(model: nn.Module) -> None:
-    """Train mode, unless the user has already put parts of the model into it and left others out."""
-    if not any(m.training for m in model.modules()):
-        model.train()
-
-
-def _look_at_data(posterior: Posterior, batches: Batches, loss: AnyLoss) -> tuple[Scores, int]:
-    """The untrained network's scores, n, and the number of batches an epoch."""
-    steps = 0
-
-    def counted() -> Iterator[Any]:
-        nonlocal steps
-        for batch in batches.ordered():
-            steps += 1
-            yield batch
-
-    with batch_statistics(posterior.model):
-        scores = measure(posterior.model, counted(), loss)
-    if isinstance(batches, TensorBatches):
-        steps = sum(1 for _ in batches.epoch(0))
-    if not math.isfinite(scores["loss"]):
-        raise DataError(
-            f"the loss of the untrained network is {scores['loss']}; look for NaN or huge values in the inputs and "
-            "targets, and for a logarithm or a division by zero in the loss"
-        )
-    return scores, steps
-
-
-def _scan(
-    posterior: Posterior,
-    batches: Batches,
-    loss: AnyLoss,
-    rules: Rules,
-    n: int,
-    seed: int,
-    tell: Callback,
-    folder: RunFolder | None,
-) -> Moment:
-    kept = folder.moment() if folder is not None else None
-    if kept is not None:
-        return kept
-    moment = estimate_moment(
-        posterior,
-        batches,
-        loss,
-        gammas=log_grid(rules.gamma_min, rules.gamma_max, rules.gamma_points),
-        log_stds=[
-            LOG_STD_RANGE[0] + (LOG_STD_RANGE[1] - LOG_STD_RANGE[0]) * i / (rules.std_points - 1)
-            for i in range(rules.std_points)
-        ],
-        draws=rules.draws,
-        max_examples=rules.scan_examples,
-        n=n,
-        seed=seed,
-        progress=tell,
-    )
-    if folder is not None:
-        folder.write_moment(moment)
-        return folder.moment() or moment  # what a resumed run would read, to the last bit
-    return moment
 
 
 def _train(trainer: Trainer, history: list[Record], folder: RunFolder | None, tell: Callback) -> bool:
@@ -382,42 +273,6 @@ def _metrics(trainer: Trainer, scores: dict[str, Scores], seconds: float, folder
         "stage2_epochs": p.stage2_epochs,
     }
     return metrics
-
-
-def _config(
-    posterior: Posterior,
-    loss: AnyLoss,
-    rules: Rules,
-    delta: float,
-    seed: int,
-    limit: Budget,
-    n: int,
-    optimizer: OptimizerFactory | None,
-) -> dict[str, Any]:
-    return {
-        "loss": loss.name if isinstance(loss, Loss) else getattr(loss, "__qualname__", type(loss).__name__),
-        "groups": {g: at.stop - at.start for g, at in zip(posterior.groups, posterior.group_slices, strict=True)},
-        "rules": asdict(rules),
-        "delta": delta,
-        "seed": seed,
-        "budget": {"seconds": None if math.isinf(limit.seconds) else limit.seconds, "epochs": limit.epochs},
-        "n": n,
-        "optimizer": _optimizer_name(optimizer),
-        "threads": torch.get_num_threads(),
-        "versions": versions(),
-    }
-
-
-def _optimizer_name(optimizer: OptimizerFactory | None) -> str:
-    """The class of the optimiser, tried out on one weight."""
-    if optimizer is None:
-        return "default"
-    trial = optimizer([{"params": [nn.Parameter(torch.zeros(1))]}])
-    if isinstance(trial, torch.optim.LBFGS):
-        raise PactrainError(
-            "LBFGS evaluates the loss several times a step, which a noisy loss does not allow; use another"
-        )
-    return type(trial).__name__
 
 
 def _teller(callbacks: Sequence[Callback]) -> Callback:

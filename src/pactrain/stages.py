@@ -23,9 +23,10 @@ from pactrain.checkpoint import pack_optimizer, unpack_optimizer
 from pactrain.curvature import CurvatureStds
 from pactrain.errors import TrainingError
 from pactrain.evaluate import evaluate, measure
+from pactrain.kl_weight import first_weight, followed_weight
 from pactrain.losses import AnyLoss, per_example
 from pactrain.modes import batch_norms, batch_statistics
-from pactrain.moment import LOG_STD_RANGE, Moment
+from pactrain.moment import Moment
 from pactrain.posterior import Posterior, Snapshot
 from pactrain.seeds import derive, generator, seed_global
 
@@ -38,12 +39,9 @@ HISTORY_EXAMPLES = 2048
 PRIOR_STEPS = 50
 """Steps between closed-form updates of the prior's stds, beside one at each end of an epoch."""
 
-GUESS_RISK, GUESS_KL = 0.05, 0.1
-"""Where a bound for losses in [0, 1] is expected to end (risk, and nats an example), for the first weight of the KL: at
-the start the KL is nearly zero, and the slopes there would tie the posterior to the prior for good."""
-
-FOLLOW = 4.0
-"""How far from that first weight the bound's own slopes may lead."""
+PRIOR_GROWTH = 1.0
+"""How far above its start a prior's log-std may grow under a bound for losses in [0, 1], where no moment ψ limits it: prior
+and posterior could otherwise widen together at no charge until the noise drowns the network."""
 
 WARMUP_WEIGHTS = 1_000_000
 """The paper warms up its large networks only."""
@@ -108,27 +106,16 @@ class Trainer:
         bounded = isinstance(self.bound, Bound)
         return CurvatureStds(
             self.posterior,
-            kl_weight=self._first_kl_weight(),
+            kl_weight=first_weight(self.bound, self.rules),
             memory=self.rules.curvature_memory,
-            log_std_range=(self.range[0], LOG_STD_RANGE[1] if bounded else max(start, self.range[0])),
+            log_std_range=(self.range[0], max(start, self.range[0]) + (PRIOR_GROWTH if bounded else 0.0)),
             first=self.rules.first_curvature,
         )
 
-    def _first_kl_weight(self) -> float:
-        """Weight of the KL against the risk: 1/(γ n) with γ held high, or a bounded bound's slopes where it may end."""
-        if isinstance(self.bound, Unbounded):
-            return 1 / (self.rules.gamma_max * self.bound.n)
-        slope_risk, slope_kl = self.bound.slopes(GUESS_RISK, GUESS_KL * self.bound.n)
-        return slope_kl / slope_risk
-
     def _follow_bound(self, risk: float) -> None:
-        """Let the weight of the KL follow the bound's slopes at the present point, within a factor of the first guess."""
-        if self.curvature is None or isinstance(self.bound, Unbounded):
-            return
-        kl = float(self.posterior.kl_by_group().sum())
-        slope_risk, slope_kl = self.bound.slopes(min(max(risk, 1e-6), 1 - 1e-6), kl)
-        first = self._first_kl_weight()
-        self.curvature.kl_weight = min(max(slope_kl / slope_risk, first / FOLLOW), first * FOLLOW)
+        if self.curvature is not None:
+            kl = float(self.posterior.kl_by_group().sum())
+            self.curvature.kl_weight = followed_weight(self.bound, self.rules, risk, kl)
 
     def _param_groups(self) -> list[dict[str, Any]]:
         """The means; and the stds, where they are trained by gradients."""

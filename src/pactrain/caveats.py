@@ -1,0 +1,68 @@
+"""What stands against the numbers of a certificate: reasons in the network, in the data, and in the measuring."""
+
+import math
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+
+from pactrain.audit import shared_rows
+from pactrain.batches import Batches, TensorBatches
+from pactrain.certificate import Statement
+from pactrain.modes import batch_norms
+from pactrain.posterior import Posterior
+from pactrain.risks import Risks
+
+PSI_DRAWS = 20
+"""Draws of the prior from which a certificate estimates ψ."""
+
+
+def model_caveats(model: nn.Module) -> list[str]:
+    if batch_norms(model):
+        return [
+            "BatchNorm's running statistics come from the training data and are not counted in the divergence, so nothing is "
+            "certified; convert the network before training with pactrain.models.to_group_norm"
+        ]
+    return []
+
+
+def dropout_note(model: nn.Module) -> list[str]:
+    layers = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
+    if any(isinstance(m, layers) and m.p > 0 for m in model.modules()):
+        return ["dropout is switched off in the predictor that these numbers speak of"]
+    return []
+
+
+def measuring_notes(
+    statements: Sequence[Statement], risks: Risks, posterior: Posterior, prior_log_std: Tensor
+) -> list[str]:
+    notes = []
+    kl = float(posterior.kl_by_group(prior_log_std).sum())
+    if kl > math.log(PSI_DRAWS):
+        notes.append(
+            f"the loss bound is estimated from {PSI_DRAWS} draws of the prior, too few to see the rare networks that a "
+            f"divergence of {kl:,.0f} nats is about"
+        )
+    for s in statements:
+        if s.bound == "kl" and s.quantity == "0-1 error" and not s.vacuous:
+            exact = dict(s.inputs) | {"values": 10**12}
+            if s.value - Statement(**{**s.__dict__, "inputs": exact}).recompute() > 0.1 * s.value:
+                notes.append(f"measuring with {risks.values:,} draws costs over a tenth of the 0-1 bound; ask for more")
+                break
+    return notes
+
+
+def leaks(batches: Batches, held_out: Batches) -> list[str]:
+    common = shared_rows(batches, held_out)
+    if not common:
+        return []
+    return [
+        f"{common:,} test rows also stand in the training data, so the test set's number is not certified; remove them"
+    ]
+
+
+def check_disjoint(prior_part: Batches, bound_part: Batches) -> list[str]:
+    """Reasons why the part that the prior was trained on may not be separate from the part that is counted."""
+    if not (isinstance(prior_part, TensorBatches) and isinstance(bound_part, TensorBatches)):
+        return ["the two parts of the data could not be compared row by row"]
+    common = shared_rows(prior_part, bound_part)
+    return [f"{common:,} rows stand both in the prior's part and in the counted part of the data"] if common else []

@@ -1,0 +1,180 @@
+"""Everything `fit` does before the first step: the device, the data, the prior's mean, the scan, the configuration."""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+from weakref import WeakSet
+
+import torch
+from torch import nn
+
+from pactrain.auto import Rules
+from pactrain.batches import Batches, TensorBatches, as_batches
+from pactrain.budget import Budget
+from pactrain.caveats import check_disjoint
+from pactrain.erm import ERM, train_erm
+from pactrain.errors import DataError, PactrainError
+from pactrain.evaluate import Scores, measure
+from pactrain.events import Callback
+from pactrain.losses import AnyLoss, Loss
+from pactrain.modes import batch_statistics
+from pactrain.moment import LOG_STD_RANGE, Moment, estimate_moment, log_grid
+from pactrain.posterior import Posterior
+from pactrain.runs import RunFolder
+from pactrain.seeds import derive, seed_global
+from pactrain.stages import OptimizerFactory
+from pactrain.versions import versions
+
+TRAINED: WeakSet[nn.Module] = WeakSet()
+"""Networks that `fit` has trained in this process: their weights are no data-free prior mean any more."""
+
+
+def seen_before(model: nn.Module) -> list[str]:
+    if model not in TRAINED:
+        return []
+    return [
+        "the network had been trained by pactrain before, so its initial weights may have seen these examples; build it anew, "
+        "or use prior_data"
+    ]
+
+
+def train_prior_mean(
+    model: nn.Module, batches: Batches, loss: AnyLoss, part: float, rules: Rules, seed: int
+) -> tuple[TensorBatches, list[str]]:
+    """Train the network on one part of the rows: it becomes the prior's mean.  The rest, and nothing else, is counted."""
+    if not isinstance(batches, TensorBatches):
+        raise DataError("prior_data needs an (X, y) pair or a TensorDataset, whose rows can be told apart")
+    if not 0 < part < 1:
+        raise PactrainError(f"prior_data={part} must lie between 0 and 1: the part of the data the prior is trained on")
+    first, rest = batches.split(part, derive(seed, "prior data"))
+    if not len(first) or not len(rest):
+        raise DataError(f"prior_data={part} of {len(batches)} rows leaves one of the two parts empty")
+    settings = ERM(batch_size=rules.batch(len(first)), decay=True)
+    train_erm(model, first, settings, loss=loss, seed=seed)
+    return rest, check_disjoint(first, rest)
+
+
+def choose_device(device: str | torch.device) -> torch.device:
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    chosen = torch.device(device)
+    if chosen.type == "cuda" and not torch.cuda.is_available():
+        raise PactrainError(f"device {device!r}: this machine, or this build of torch, has no CUDA; use cpu or auto")
+    return chosen
+
+
+@contextmanager
+def own_randomness(device: torch.device, seed: int) -> Any:
+    """Leave the caller's global random state as it was."""
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        seed_global(derive(seed, "start"))
+        yield
+
+
+def read_batches(model: nn.Module, data: Any, rules: Rules, device: torch.device, role: str) -> Batches:
+    size = len(data) if isinstance(data, torch.utils.data.Dataset) and hasattr(data, "__len__") else None
+    dtype = next((p.dtype for p in model.parameters() if p.is_floating_point()), None)
+    batches = as_batches(data, batch_size=rules.batch(size) if size else None, device=device, dtype=dtype, role=role)
+    if isinstance(batches, TensorBatches):
+        batches.batch_size = rules.batch(len(batches))
+    return batches
+
+
+def training_mode(model: nn.Module) -> None:
+    """Train mode, unless the user has already put parts of the model into it and left others out."""
+    if not any(m.training for m in model.modules()):
+        model.train()
+
+
+def look_at_data(posterior: Posterior, batches: Batches, loss: AnyLoss) -> tuple[Scores, int]:
+    """The untrained network's scores, n, and the number of batches an epoch."""
+    steps = 0
+
+    def counted() -> Iterator[Any]:
+        nonlocal steps
+        for batch in batches.ordered():
+            steps += 1
+            yield batch
+
+    with batch_statistics(posterior.model):
+        scores = measure(posterior.model, counted(), loss)
+    if isinstance(batches, TensorBatches):
+        steps = sum(1 for _ in batches.epoch(0))
+    if not math.isfinite(scores["loss"]):
+        raise DataError(
+            f"the loss of the untrained network is {scores['loss']}; look for NaN or huge values in the inputs and "
+            "targets, and for a logarithm or a division by zero in the loss"
+        )
+    return scores, steps
+
+
+def scan(
+    posterior: Posterior,
+    batches: Batches,
+    loss: AnyLoss,
+    rules: Rules,
+    n: int,
+    seed: int,
+    tell: Callback,
+    folder: RunFolder | None,
+) -> Moment:
+    kept = folder.moment() if folder is not None else None
+    if kept is not None:
+        return kept
+    moment = estimate_moment(
+        posterior,
+        batches,
+        loss,
+        gammas=log_grid(rules.gamma_min, rules.gamma_max, rules.gamma_points),
+        log_stds=[
+            LOG_STD_RANGE[0] + (LOG_STD_RANGE[1] - LOG_STD_RANGE[0]) * i / (rules.std_points - 1)
+            for i in range(rules.std_points)
+        ],
+        draws=rules.draws,
+        max_examples=rules.scan_examples,
+        n=n,
+        seed=seed,
+        progress=tell,
+    )
+    if folder is not None:
+        folder.write_moment(moment)
+        return folder.moment() or moment  # what a resumed run would read, to the last bit
+    return moment
+
+
+def configuration(
+    posterior: Posterior,
+    loss: AnyLoss,
+    rules: Rules,
+    delta: float,
+    seed: int,
+    limit: Budget,
+    n: int,
+    optimizer: OptimizerFactory | None,
+) -> dict[str, Any]:
+    return {
+        "loss": loss.name if isinstance(loss, Loss) else getattr(loss, "__qualname__", type(loss).__name__),
+        "groups": {g: at.stop - at.start for g, at in zip(posterior.groups, posterior.group_slices, strict=True)},
+        "rules": asdict(rules),
+        "delta": delta,
+        "seed": seed,
+        "budget": {"seconds": None if math.isinf(limit.seconds) else limit.seconds, "epochs": limit.epochs},
+        "n": n,
+        "optimizer": _optimizer_name(optimizer),
+        "threads": torch.get_num_threads(),
+        "versions": versions(),
+    }
+
+
+def _optimizer_name(optimizer: OptimizerFactory | None) -> str:
+    """The class of the optimiser, tried out on one weight."""
+    if optimizer is None:
+        return "default"
+    trial = optimizer([{"params": [nn.Parameter(torch.zeros(1))]}])
+    if isinstance(trial, torch.optim.LBFGS):
+        raise PactrainError(
+            "LBFGS evaluates the loss several times a step, which a noisy loss does not allow; use another"
+        )
+    return type(trial).__name__

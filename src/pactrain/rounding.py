@@ -1,0 +1,37 @@
+"""Rounding a learned prior to scales fixed in advance, and the price of the choice."""
+
+import math
+
+import torch
+from torch import Tensor
+
+from pactrain.bounds.prior_scale import dziugaite_roy
+from pactrain.moment import LOG_STD_RANGE
+from pactrain.posterior import Posterior
+
+PRIOR_GRID = tuple(LOG_STD_RANGE[0] + 0.1 * i for i in range(71))
+"""Log-stds to which a learned prior is rounded; fixed before any data is seen, so that choosing costs ln 71 a group."""
+
+
+def round_prior(posterior: Posterior) -> tuple[Tensor, float]:
+    """The prior's log-stds on the fixed grid (nearest point), and the price of having chosen them, in nats."""
+    grid = torch.tensor(PRIOR_GRID, dtype=torch.float64)
+    own = posterior.prior_log_std.detach().double().cpu()
+    nearest = grid[(own[:, None] - grid[None, :]).abs().argmin(1)]
+    return nearest.to(posterior.prior_log_std), len(own) * math.log(len(grid))
+
+
+def round_prior_dziugaite_roy(posterior: Posterior) -> tuple[Tensor, float]:
+    """The prior's log-stds on Dziugaite and Roy's scale, each group rounded to the neighbour that is cheaper in all."""
+    chosen, nats = [], 0.0
+    best = posterior.prior_log_std.detach().clone()
+    for i, log_std in enumerate(posterior.prior_log_std.detach().double().cpu().tolist()):
+        prices = []
+        for rounded, price in dziugaite_roy(log_std):
+            best[i] = rounded
+            prices.append((float(posterior.kl_by_group(best)[i]) + price, rounded, price))
+        _, rounded, price = min(prices)
+        chosen.append(rounded)
+        nats += price
+        best[i] = rounded
+    return torch.tensor(chosen, dtype=torch.float64).to(posterior.prior_log_std), nats
