@@ -62,12 +62,12 @@ def test_a_certificate_says_what_was_measured() -> None:
     assert len(certificate.budget) == 6
     assert grid.inputs["n"] == 400
     assert grid.inputs["values"] == 400  # a draw for each example
-    assert grid.inputs["prior_nats"] == pytest.approx(2 * math.log(71))
+    assert grid.inputs["prior_nats"] == pytest.approx(2 * math.log(1401))
     rounded, _ = round_prior(posterior)
     assert grid.inputs["kl"] == pytest.approx(float(posterior.kl_by_group(rounded).sum()))
     assert grid.inputs["delta_draws"] + grid.inputs["delta_bound"] == pytest.approx(each)
     measured = monte_carlo(grid.inputs["mean"], 400, 0.2 * each)
-    wanted = kl_bound(measured, grid.inputs["kl"] + 2 * math.log(71), 400, 0.8 * each)
+    wanted = kl_bound(measured, grid.inputs["kl"] + 2 * math.log(1401), 400, 0.8 * each)
     assert grid.value == pytest.approx(wanted, rel=1e-12)
     forms = {s.bound: s for s in certificate.statements if s.label == "estimated"}
     assert forms["unbounded (cgf)"].value <= forms["unbounded (paper)"].value
@@ -123,9 +123,9 @@ def test_earlier_moments_are_stated_and_the_posterior_is_left_as_it_was() -> Non
 def test_the_prior_is_rounded_to_the_grid_it_is_charged_for() -> None:
     posterior = trained()
     with torch.no_grad():
-        posterior.prior_log_std.copy_(torch.tensor([-2.949, 7.0]))
+        posterior.prior_log_std.copy_(torch.tensor([-2.9476, 7.0]))
     rounded, nats = round_prior(posterior)
-    assert rounded.tolist() == pytest.approx([-2.9, 1.0])
+    assert rounded.tolist() == pytest.approx([-2.95, 1.0])
     assert nats == pytest.approx(2 * math.log(len(PRIOR_GRID)))
 
 
