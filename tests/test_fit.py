@@ -299,3 +299,18 @@ def test_odd_targets_and_types() -> None:
         pactrain.fit(build("mlp"), (x, y[:, None]))
     with pytest.raises(DataError, match="1 to 3; a network with 3 scores knows 0 to 2"):
         pactrain.fit(build("mlp"), (x, y + 1))
+
+
+def test_a_network_that_was_trained_elsewhere_is_remarked_on() -> None:
+    data = rows(200)
+    model = build("mlp")
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    for _ in range(200):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(data[0]), data[1]).backward()
+        optimizer.step()
+    notes = pactrain.fit(model, data, budget="1 epoch").certificate.notes
+    assert any("already names" in note for note in notes)
+    assert not any(
+        "already names" in note for note in pactrain.fit(build("mlp"), data, budget="1 epoch").certificate.notes
+    )

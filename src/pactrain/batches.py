@@ -63,13 +63,14 @@ class TensorBatches:
         for a in range(0, len(self), size):
             yield tuple(t[a : a + size] for t in self.tensors)
 
-    def split(self, part: float, seed: int) -> "tuple[TensorBatches, TensorBatches]":
+    def split(self, part: float, seed: int) -> "tuple[PriorRows, BoundRows]":
         """Two disjoint sets of rows, the first with `part` of them, chosen by the seed."""
         order = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed)).to(self.tensors[0].device)
         cut = round(part * len(self))
-        pieces = (TensorBatches(self._rows(rows), self.batch_size) for rows in (order[:cut], order[cut:]))
-        first, rest = pieces
-        return first, rest
+        return (
+            PriorRows(self._rows(order[:cut]), self.batch_size),
+            BoundRows(self._rows(order[cut:]), self.batch_size),
+        )
 
     def subset(self, examples: int, seed: int) -> list[tuple[Tensor, ...]]:
         if examples >= len(self):
@@ -77,6 +78,14 @@ class TensorBatches:
         order = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed))[:examples]
         picked = TensorBatches(self._rows(order.to(self.tensors[0].device)), self.batch_size)
         return list(picked.ordered())
+
+
+class PriorRows(TensorBatches):
+    """Rows that the prior's mean is trained on; a bound must not count them."""
+
+
+class BoundRows(TensorBatches):
+    """Rows that the prior has not seen; the bound counts these and no others."""
 
 
 class LoaderBatches:

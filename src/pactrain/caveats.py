@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from pactrain.audit import shared_rows
-from pactrain.batches import Batches, TensorBatches
+from pactrain.batches import Batches, BoundRows, PriorRows
 from pactrain.certificate import Statement
 from pactrain.modes import batch_norms
 from pactrain.posterior import Posterior
@@ -60,9 +60,17 @@ def leaks(batches: Batches, held_out: Batches) -> list[str]:
     ]
 
 
-def check_disjoint(prior_part: Batches, bound_part: Batches) -> list[str]:
+def check_disjoint(prior_part: PriorRows, bound_part: BoundRows) -> list[str]:
     """Reasons why the part that the prior was trained on may not be separate from the part that is counted."""
-    if not (isinstance(prior_part, TensorBatches) and isinstance(bound_part, TensorBatches)):
-        return ["the two parts of the data could not be compared row by row"]
     common = shared_rows(prior_part, bound_part)
     return [f"{common:,} rows stand both in the prior's part and in the counted part of the data"] if common else []
+
+
+def prior_remarks(accuracy: float | None, majority: float | None) -> list[str]:
+    """A sign that the initial weights had seen data of this kind: the untrained network is already good."""
+    if accuracy is None or majority is None or accuracy < 1 - (1 - majority) / 3:
+        return []
+    return [
+        f"the initial network already names {100 * accuracy:.0f} % rightly: if its weights were trained on these examples, "
+        "nothing here is certified; use prior_data, or weights from other data"
+    ]

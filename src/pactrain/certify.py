@@ -70,6 +70,7 @@ def certify(
     seed: int = 0,
     test: Any = None,
     caveats: Sequence[str] = (),
+    remarks: Sequence[str] = (),
     earlier: Mapping[str, Snapshot] | None = None,
     objective: Mapping[str, float] | None = None,
     progress: Callback = silent,
@@ -79,6 +80,7 @@ def certify(
     draws:     independent draws with which the risk is measured; more give smaller numbers, at most by the price of measuring.
     test:      data never used in training: adds the test-set bound for the mean network.
     caveats:   reasons why the assumptions cannot be taken for granted; each is printed, and nothing is called certified then.
+    remarks:   anything else that should be printed with the numbers.
     earlier:   posteriors of earlier moments of the same training (such as the end of stage 1) to be stated as well.
     objective: terms of the training objective (risk, kl_term, complexity and the constants of η), stated as heuristics.
     """
@@ -124,7 +126,7 @@ def certify(
         n=n,
         loss=loss.name if isinstance(loss, Loss) else "custom",
         seed=seed,
-        notes=(*reasons, *dropout_note(posterior.model), *notes),
+        notes=(*reasons, *remarks, *dropout_note(posterior.model), *notes),
         budget={event: delta / len(events) for event in events},
         measured=measured,
         hashes={

@@ -11,17 +11,17 @@ import torch
 from torch import nn
 
 from pactrain.auto import Rules, rules_for
-from pactrain.batches import Batches, TensorBatches
 from pactrain.bounds.base import Bound
 from pactrain.bounds.unbounded import Unbounded
 from pactrain.budget import Budget, parse_budget
+from pactrain.caveats import prior_remarks
 from pactrain.certificate import Certificate
 from pactrain.certify import certify
 from pactrain.errors import DataError, PactrainError, TrainingError
 from pactrain.evaluate import Scores, evaluate
 from pactrain.events import Callback, Event
 from pactrain.interrupt import deferred
-from pactrain.losses import AnyLoss, Loss, resolve
+from pactrain.losses import AnyLoss, resolve
 from pactrain.modes import estimate_batch_norm, restored_modes
 from pactrain.moment import LOG_STD_RANGE, Moment
 from pactrain.objectives import make_bound, rules_with, training_loss
@@ -31,6 +31,8 @@ from pactrain.preparation import (
     choose_device,
     configuration,
     look_at_data,
+    loss_name,
+    majority_share,
     own_randomness,
     read_batches,
     scan,
@@ -175,11 +177,16 @@ def fit(
             seed=seed,
             test=test_batches,
             caveats=doubts,
+            remarks=[] if prior_data else prior_remarks(start.get("accuracy"), majority_share(batches, loss)),
             earlier={} if trainer.stage1_end is None else {"end of stage 1": trainer.stage1_end},
             objective=_objective_terms(trainer, moment, history, delta),
             progress=tell,
         )
-        notes = _notes(scores["train"], batches, loss, interrupted)
+        notes = _notes(scores["train"], majority_share(batches, loss), interrupted)
+        if trained_on is not loss:
+            notes.append(
+                f"Trained on cross-entropy or its like clipped to [0, 1] ({loss_name(trained_on)}), as this bound needs."
+            )
         metrics = _metrics(trainer, scores, time.monotonic() - started, folder)
     result = Result(model, posterior, certificate, history, metrics, moment, config, notes, interrupted)
     if folder is not None:
@@ -238,26 +245,16 @@ def _train(trainer: Trainer, history: list[Record], folder: RunFolder | None, te
     return False
 
 
-def _notes(train: Scores, batches: Batches, loss: AnyLoss, interrupted: bool) -> list[str]:
+def _notes(train: Scores, majority: float | None, interrupted: bool) -> list[str]:
     notes = []
     if interrupted:
         notes.append("Training was interrupted; this is the state it had reached, and it can be resumed.")
-    majority = _majority(batches) if isinstance(loss, Loss) and loss.task == "classification" else None
     if majority is not None and majority < 1 and train["accuracy"] <= majority + 0.01:
         notes.append(
-            f"The network predicts no better than always naming the largest class ({100 * majority:.1f} % of the "
-            "training data): it has stayed at its prior. Check the scale of the inputs and that the labels belong to them."
+            f"The network predicts no better than always naming the largest class ({100 * majority:.1f} % of the training "
+            "data): it has stayed at its prior. Check the scale of the inputs and that the labels belong to them."
         )
     return notes
-
-
-def _majority(batches: Batches) -> float | None:
-    if not isinstance(batches, TensorBatches):
-        return None
-    target = batches.tensors[-1]
-    if target.is_floating_point() or target.ndim != 1:
-        return None
-    return float(torch.bincount(target - target.min()).max()) / len(target)
 
 
 def _metrics(trainer: Trainer, scores: dict[str, Scores], seconds: float, folder: RunFolder | None) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from pactrain.auto import Rules
-from pactrain.batches import Batches, TensorBatches, as_batches
+from pactrain.batches import Batches, BoundRows, TensorBatches, as_batches
 from pactrain.budget import Budget
 from pactrain.caveats import check_disjoint
 from pactrain.erm import ERM, train_erm
@@ -42,7 +42,7 @@ def seen_before(model: nn.Module) -> list[str]:
 
 def train_prior_mean(
     model: nn.Module, batches: Batches, loss: AnyLoss, part: float, rules: Rules, seed: int
-) -> tuple[TensorBatches, list[str]]:
+) -> tuple[BoundRows, list[str]]:
     """Train the network on one part of the rows: it becomes the prior's mean.  The rest, and nothing else, is counted."""
     if not isinstance(batches, TensorBatches):
         raise DataError("prior_data needs an (X, y) pair or a TensorDataset, whose rows can be told apart")
@@ -155,7 +155,7 @@ def configuration(
     optimizer: OptimizerFactory | None,
 ) -> dict[str, Any]:
     return {
-        "loss": loss.name if isinstance(loss, Loss) else getattr(loss, "__qualname__", type(loss).__name__),
+        "loss": loss_name(loss),
         "groups": {g: at.stop - at.start for g, at in zip(posterior.groups, posterior.group_slices, strict=True)},
         "rules": asdict(rules),
         "delta": delta,
@@ -178,3 +178,18 @@ def _optimizer_name(optimizer: OptimizerFactory | None) -> str:
             "LBFGS evaluates the loss several times a step, which a noisy loss does not allow; use another"
         )
     return type(trial).__name__
+
+
+def loss_name(loss: AnyLoss) -> str:
+    """What a loss is called."""
+    return loss.name if isinstance(loss, Loss) else getattr(loss, "__qualname__", type(loss).__name__)
+
+
+def majority_share(batches: Batches, loss: AnyLoss) -> float | None:
+    """Share of the largest class, where the data is held as tensors and has classes."""
+    if not (isinstance(batches, TensorBatches) and isinstance(loss, Loss) and loss.task == "classification"):
+        return None
+    target = batches.tensors[-1]
+    if target.is_floating_point() or target.ndim != 1:
+        return None
+    return float(torch.bincount(target - target.min()).max()) / len(target)
