@@ -184,9 +184,7 @@ def fit(
         )
         notes = _notes(scores["train"], majority_share(batches, loss), interrupted)
         if trained_on is not loss:
-            notes.append(
-                f"Trained on cross-entropy or its like clipped to [0, 1] ({loss_name(trained_on)}), as this bound needs."
-            )
+            notes.append(f"Trained on {loss_name(trained_on)}: the loss brought to [0, 1], as this bound needs it.")
         metrics = _metrics(trainer, scores, time.monotonic() - started, folder)
     result = Result(model, posterior, certificate, history, metrics, moment, config, notes, interrupted)
     if folder is not None:
