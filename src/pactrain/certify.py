@@ -117,7 +117,7 @@ def certify(
             posterior.restore(now)
         if held_out is not None:
             statements += _test_statements(scene, held_out)
-            notes += leaks(batches, held_out)
+            notes = [*leaks(batches, held_out), *notes]
     statements += _heuristics(objective or {})
     n = int(measured["n"])
     return Certificate(
