@@ -13,7 +13,7 @@ FOLLOW = 4.0
 
 SURROGATE = 0.5
 """Weight of the KL relative to the slopes at the clipped loss: the error, which is what people want bounded, is about three
-times the clipped cross-entropy where training ends and pays for more nats than it."""
+times the clipped cross-entropy where training ends and pays for more nats than it.  Picked on MNIST."""
 
 
 def first_weight(bound: Unbounded | Bound, rules: Rules) -> float:
