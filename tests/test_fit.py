@@ -314,3 +314,11 @@ def test_a_network_that_was_trained_elsewhere_is_remarked_on() -> None:
     assert not any(
         "already names" in note for note in pactrain.fit(build("mlp"), data, budget="1 epoch").certificate.notes
     )
+
+
+def test_stage_2_is_judged_in_the_units_of_the_loss_that_is_trained_on() -> None:
+    """At a standstill the clipped risk stays near its start, so stage 2 must follow although the number itself is small."""
+    still = AUTO.replace(name="still", lr=1e-9, stage2_share=0.5, enter_stage2=0.5)
+    result = pactrain.fit(build("mlp"), rows(), bound="kl", preset=still, budget="6 epochs")
+    assert result.history[0]["risk"] < 0.5 * 1.1  # far below half the cross-entropy of three classes
+    assert result.metrics["stage2_epochs"] > 0

@@ -11,7 +11,6 @@ import torch
 from torch import nn
 
 from pactrain.auto import Rules, rules_for
-from pactrain.bounds.base import Bound
 from pactrain.bounds.unbounded import Unbounded
 from pactrain.budget import Budget, parse_budget
 from pactrain.caveats import prior_remarks
@@ -132,7 +131,7 @@ def fit(
             doubts += doubt
         spec = prior if isinstance(prior, Prior) else Prior(per=prior)  # type: ignore[arg-type]
         posterior = Posterior(model, spec)
-        start, steps = look_at_data(posterior, batches, loss)
+        start, steps = look_at_data(posterior, batches, trained_on)
         n = int(start["n"])
         config = configuration(posterior, loss, rules, delta, seed, limit, n, optimizer)
         config |= {"bound": bound, "prior_data": prior_data} | (extra_config or {})
@@ -154,7 +153,7 @@ def fit(
             moment=moment,
             seed=seed,
             steps_per_epoch=steps,
-            start_loss=_start_loss(objective, moment, start),
+            start_loss=start["loss"],
             budget=limit.less(time.monotonic() - started),
             test=test_batches,
             stop=stop,
@@ -191,11 +190,6 @@ def fit(
         result.path = folder.path
         folder.finish(result)
     return result
-
-
-def _start_loss(objective: Unbounded | Bound, moment: Moment, start: Scores) -> float:
-    """Loss of the untrained network, in the units of the loss that is trained on."""
-    return float(moment.loss()[0]) if isinstance(objective, Unbounded) else start["loss"]
 
 
 def _objective_terms(trainer: Trainer, moment: Moment, history: list[Record], delta: float) -> dict[str, float]:
