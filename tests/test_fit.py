@@ -11,9 +11,11 @@ from torch.utils.data import DataLoader, TensorDataset
 import pactrain
 from pactrain import PactrainError, Posterior, stages
 from pactrain.auto import AUTHORS, AUTO, PAPER, PRESETS, Rules
+from pactrain.batches import TensorBatches
 from pactrain.budget import Budget
 from pactrain.errors import DataError
 from pactrain.events import Event
+from pactrain.prior_training import split_rows
 from tests.zoo import ZOO, Normed, build, rows
 
 SHORT = "6 epochs"
@@ -220,7 +222,7 @@ def test_every_bound_can_be_trained_with(bound: str) -> None:
 
 def test_a_prior_trained_on_one_part_is_charged_on_the_other() -> None:
     data = rows(400)
-    result = pactrain.fit(build("mlp"), data, bound="kl", prior_data=0.5, budget="20 epochs")
+    result = pactrain.fit(build("mlp"), data, bound="kl", prior_data=0.5, budget="200 epochs")
     assert result.certificate.n == 200
     stated = result.certificate.best("0-1 error", label="certified")
     assert stated is not None
@@ -322,3 +324,27 @@ def test_stage_2_is_judged_in_the_units_of_the_loss_that_is_trained_on() -> None
     result = pactrain.fit(build("mlp"), rows(), bound="kl", preset=still, budget="6 epochs")
     assert result.history[0]["risk"] < 0.5 * 1.1  # far below half the cross-entropy of three classes
     assert result.metrics["stage2_epochs"] > 0
+
+
+def test_a_prior_fixed_in_advance_stays_and_costs_nothing() -> None:
+    prior = pactrain.Prior(std=0.1, learn=False)
+    for preset in ("auto", "authors"):
+        result = pactrain.fit(build("mlp"), rows(200), prior=prior, preset=preset, budget="5 epochs")
+        assert list(result.posterior.prior_std().values()) == pytest.approx([0.1] * len(result.posterior.groups))
+        stated = [s for s in result.certificate.statements if s.bound == "kl" and s.quantity == "0-1 error"]
+        assert [(s.prior, s.inputs["prior_nats"]) for s in stated] == [("fixed in advance", 0.0)]
+        assert stated[0].inputs["kl"] == pytest.approx(float(result.posterior.kl_by_group().sum()))
+    with pytest.raises(PactrainError, match="needs its std"):
+        pactrain.Prior(learn=False)
+
+
+def test_the_priors_std_does_not_depend_on_the_rows_that_are_counted() -> None:
+    x, y = rows(200)
+    first, rest = split_rows(TensorBatches((x, y), 64), 0.5, seed=0)
+    counted = (x[:, None] == rest.tensors[0][None]).all(-1).any(1)
+    assert int(counted.sum()) == len(rest) == len(first) == 100
+    changed = torch.where(counted, 2 - y, y)
+    runs = [pactrain.fit(build("mlp"), (x, z), prior_data=0.5, budget="4 epochs") for z in (y, changed)]
+    assert torch.equal(runs[0].posterior.prior_mean, runs[1].posterior.prior_mean)
+    assert torch.equal(runs[0].posterior.prior_log_std, runs[1].posterior.prior_log_std)
+    assert not torch.equal(runs[0].posterior.mean_shift(), runs[1].posterior.mean_shift())

@@ -25,6 +25,11 @@ class Budget:
         """What is left of the time after `seconds`; a fifth of it is always kept for training."""
         return replace(self, seconds=max(0.2 * self.seconds, self.seconds - seconds))
 
+    def part(self, share: float) -> "Budget":
+        """A share of the whole."""
+        epochs = None if self.epochs is None else max(1, round(share * self.epochs))
+        return Budget(share * self.seconds, epochs)
+
     def over(self, seconds: float) -> bool:
         """Is the time used up?"""
         return seconds >= self.seconds

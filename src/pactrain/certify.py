@@ -27,7 +27,7 @@ from pactrain.modes import evaluating
 from pactrain.moment import Array, log_grid, moment_at
 from pactrain.posterior import Posterior, Snapshot
 from pactrain.risks import Risks, clip_range, measure_risks
-from pactrain.rounding import round_prior, round_prior_dziugaite_roy
+from pactrain.rounding import priced_priors
 from pactrain.seeds import generator
 from pactrain.versions import versions
 
@@ -96,7 +96,7 @@ def certify(
     loss = resolve(loss, first)
     held_out = as_batches(test, batch_size=None, device=device, role="test") if test is not None else None
     reasons = [*caveats, *model_caveats(posterior.model), *data_caveats(batches)]
-    events = _events(loss, held_out is not None)
+    events = _events(loss, list(priced_priors(posterior)), held_out is not None)
     scene = _Scene(
         posterior,
         batches,
@@ -138,14 +138,14 @@ def certify(
     )
 
 
-def _events(loss: AnyLoss, with_test: bool) -> list[str]:
+def _events(loss: AnyLoss, priors: list[str], with_test: bool) -> list[str]:
     """What may fail, each with an equal part of δ."""
     events = ["unbounded loss"]
     if isinstance(loss, Loss) and loss.task == "classification":
-        events += ["0-1 error, prior grid", "0-1 error, Dziugaite-Roy", "one drawn network"]
+        events += [*(f"0-1 error, {prior}" for prior in priors), "one drawn network"]
         events += ["test set"] if with_test else []
     if clip_range(loss) is not None:
-        events += ["clipped loss, prior grid", "clipped loss, Dziugaite-Roy"]
+        events += [f"clipped loss, {prior}" for prior in priors]
     return events
 
 
@@ -153,24 +153,24 @@ def _about(scene: _Scene, when: str) -> tuple[list[Statement], dict[str, Any], l
     """Everything about one posterior."""
     posterior, loss = scene.posterior, scene.loss
     risks = measure_risks(posterior, scene.batches, loss, values=scene.draws, seed=scene.seed, progress=scene.progress)
-    priors = {"prior grid": round_prior(posterior), "Dziugaite-Roy": round_prior_dziugaite_roy(posterior)}
+    priors = priced_priors(posterior)
     statements: list[Statement] = []
     if risks.error is not None:
         statements += [
-            _kl_statement(scene, risks, risks.error, "0-1 error", 1.0, name, *prior, when)
-            for name, prior in priors.items()
+            _kl_statement(scene, risks, risks.error, "0-1 error", 1.0, name, *price, when)
+            for name, price in priors.items()
         ]
     limit = clip_range(loss)
     if risks.clipped is not None and limit is not None:
         statements += [
-            _kl_statement(scene, risks, risks.clipped, "clipped loss", limit, name, *prior, when)
-            for name, prior in priors.items()
+            _kl_statement(scene, risks, risks.clipped, "clipped loss", limit, name, *price, when)
+            for name, price in priors.items()
         ]
-    rounded, nats = priors["prior grid"]
-    unbounded, interval = _loss_statements(scene, risks, rounded, nats, when)
+    prior, (rounded, nats) = next(iter(priors.items()))
+    unbounded, interval = _loss_statements(scene, risks, prior, rounded, nats, when)
     statements += unbounded
     if risks.error is not None:
-        statements.append(_drawn_statement(scene, risks.n, rounded, nats, when))
+        statements.append(_drawn_statement(scene, risks.n, prior, rounded, nats, when))
     measured = {
         "n": risks.n,
         "values": risks.values,
@@ -207,7 +207,7 @@ def _kl_statement(
 
 
 def _loss_statements(
-    scene: _Scene, risks: Risks, prior_log_std: Tensor, nats: float, when: str
+    scene: _Scene, risks: Risks, prior: str, prior_log_std: Tensor, nats: float, when: str
 ) -> tuple[list[Statement], list[float]]:
     """The unbounded loss in its two forms, at the best γ of the grid; and an interval for ψ at the γ of the first."""
     loss = scene.loss
@@ -226,7 +226,7 @@ def _loss_statements(
             "gamma": gamma,
             "complexity": complexity,
         }
-        return statement(name, RANDOMISED, "estimated", f"unbounded ({form})", inputs, prior="prior grid", when=when)
+        return statement(name, RANDOMISED, "estimated", f"unbounded ({form})", inputs, prior=prior, when=when)
 
     pairs = list(zip(GAMMA_GRID.tolist(), psi.tolist(), strict=True))
     cgf = min((at("cgf", g, p / g) for g, p in pairs), key=lambda s: s.value)
@@ -255,7 +255,7 @@ def _mfold(table: Array, n: int) -> Array:
 
 
 @torch.no_grad()
-def _drawn_statement(scene: _Scene, n: int, prior_log_std: Tensor, nats: float, when: str) -> Statement:
+def _drawn_statement(scene: _Scene, n: int, prior: str, prior_log_std: Tensor, nats: float, when: str) -> Statement:
     """One network drawn from the posterior: the same bound with ln dQ/dP at it in the place of the KL."""
     posterior = scene.posterior
     source = generator(posterior.log_std.device, scene.seed, "one network")
@@ -279,7 +279,7 @@ def _drawn_statement(scene: _Scene, n: int, prior_log_std: Tensor, nats: float, 
         scene.label,
         "disintegrated",
         inputs,
-        prior="prior grid",
+        prior=prior,
         when=when,
         vacuous_at=VACUOUS_ERROR,
     )

@@ -70,8 +70,10 @@ class CurvatureStds:
 
     @torch.no_grad()
     def update_prior(self) -> None:
-        """Set the prior's stds to their best values, within the scanned range and below the knee."""
+        """Set the prior's stds to their best values, within the scanned range and below the knee, if it is learned."""
         posterior = self.posterior
+        if not posterior.prior_log_std.requires_grad:
+            return
         second = (2 * posterior.log_std).exp_().addcmul_(posterior.mean_shift(), posterior.mean_shift())
         sizes = torch.tensor([g.stop - g.start for g in posterior.group_slices], dtype=torch.float64)
         best = 0.5 * torch.log(group_sums(second, posterior.group_slices) / sizes.to(second.device))

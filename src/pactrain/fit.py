@@ -13,7 +13,7 @@ from torch import nn
 from pactrain.auto import Rules, rules_for
 from pactrain.bounds.unbounded import Unbounded
 from pactrain.budget import Budget, parse_budget
-from pactrain.caveats import prior_remarks
+from pactrain.caveats import check_disjoint, prior_remarks
 from pactrain.certificate import Certificate
 from pactrain.certify import certify
 from pactrain.errors import DataError, PactrainError, TrainingError
@@ -36,16 +36,13 @@ from pactrain.preparation import (
     read_batches,
     scan,
     seen_before,
-    train_prior_mean,
     training_mode,
 )
 from pactrain.prior import Prior
+from pactrain.prior_training import split_rows, train_prior
+from pactrain.risks import affordable_draws
 from pactrain.runs import RunFolder
 from pactrain.stages import OptimizerFactory, Record, Trainer
-
-CERTIFICATE_DRAWS, CERTIFICATE_EXAMPLES = 500, 20_000_000
-"""Most draws, and most draws times examples, of the certificate that `fit` makes, so that it costs less than training;
-`certify` takes more."""
 
 
 @dataclass
@@ -97,7 +94,7 @@ def fit(
     delta:      probability with which the statements of the certificate may fail, all together.
     test:       data only ever looked at for the history, the report and the test-set bound.
     budget:     60 or "60s", "5m", "100 epochs": the most that training may take; the certificate comes after it.
-    prior_data: part of the data on which the prior's mean is trained first; only the rest is counted in the bound.
+    prior_data: part of the data on which the prior is trained first; only the rest is counted in the bound.
     optimizer:  a function from parameter groups to a torch optimiser; by default ours.
     out:        a run folder to write, with checkpoints; `resume=True` goes on from its last checkpoint.
     caveats:    reasons why the certificate's assumptions may not hold; printed with it.
@@ -118,25 +115,30 @@ def fit(
     model.to(where)
     doubts = [*caveats, *seen_before(model)]
     with own_randomness(where, seed), restored_modes(model), deferred() as stop:
+        spec = prior if isinstance(prior, Prior) else Prior(per=prior)  # type: ignore[arg-type]
+        tell = _teller(callbacks)
         batches, test_batches = read_batches(model, data, rules, where, "training"), None
         if test is not None:
             test_batches = read_batches(model, test, rules, where, "test")
-        first = next(iter(batches.ordered()), None)
-        if first is None:
+        sample = next(iter(batches.ordered()), None)
+        if sample is None:
             raise DataError("the training data has no batch")
-        loss = resolve(loss, first)
+        loss = resolve(loss, sample)
         trained_on = training_loss(bound, loss)
         if prior_data:
-            batches, doubt = train_prior_mean(model, batches, loss, prior_data, rules, seed)
-            doubts += doubt
-        spec = prior if isinstance(prior, Prior) else Prior(per=prior)  # type: ignore[arg-type]
+            first, batches = split_rows(batches, prior_data, seed)
+            doubts += check_disjoint(first, batches)
+            spec = spec.fixed(
+                train_prior(
+                    model, first, loss, delta=delta, seed=seed, budget=limit.part(prior_data), stop=stop, tell=tell
+                )
+            )
         posterior = Posterior(model, spec)
         start, steps = look_at_data(posterior, batches, trained_on)
         n = int(start["n"])
         config = configuration(posterior, loss, rules, delta, seed, limit, n, optimizer)
         config |= {"bound": bound, "prior_data": prior_data} | (extra_config or {})
         folder = RunFolder.open(out, config, resume=resume) if out is not None else None
-        tell = _teller(callbacks)
         moment = scan(posterior, batches, loss, rules, n, seed, tell, folder)
         std = rules.start_std(posterior, rules.bound(n, delta, moment, len(posterior.groups)))
         posterior.reset_std(spec.std if spec.std is not None else std)
@@ -172,7 +174,7 @@ def fit(
             batches,
             loss=loss,
             delta=delta,
-            draws=max(20, min(CERTIFICATE_DRAWS, CERTIFICATE_EXAMPLES // n)),
+            draws=affordable_draws(posterior, batches, loss, n, trainer.progress.epoch),
             seed=seed,
             test=test_batches,
             caveats=doubts,

@@ -11,10 +11,8 @@ import torch
 from torch import nn
 
 from pactrain.auto import Rules
-from pactrain.batches import Batches, BoundRows, TensorBatches, as_batches
+from pactrain.batches import Batches, TensorBatches, as_batches
 from pactrain.budget import Budget
-from pactrain.caveats import check_disjoint
-from pactrain.erm import ERM, train_erm
 from pactrain.errors import DataError, PactrainError
 from pactrain.evaluate import Scores, measure
 from pactrain.events import Callback
@@ -38,22 +36,6 @@ def seen_before(model: nn.Module) -> list[str]:
         "the network had been trained by pactrain before, so its initial weights may have seen these examples; build it anew, "
         "or use prior_data"
     ]
-
-
-def train_prior_mean(
-    model: nn.Module, batches: Batches, loss: AnyLoss, part: float, rules: Rules, seed: int
-) -> tuple[BoundRows, list[str]]:
-    """Train the network on one part of the rows: it becomes the prior's mean.  The rest, and nothing else, is counted."""
-    if not isinstance(batches, TensorBatches):
-        raise DataError("prior_data needs an (X, y) pair or a TensorDataset, whose rows can be told apart")
-    if not 0 < part < 1:
-        raise PactrainError(f"prior_data={part} must lie between 0 and 1: the part of the data the prior is trained on")
-    first, rest = batches.split(part, derive(seed, "prior data"))
-    if not len(first) or not len(rest):
-        raise DataError(f"prior_data={part} of {len(batches)} rows leaves one of the two parts empty")
-    settings = ERM(batch_size=rules.batch(len(first)), decay=True)
-    train_erm(model, first, settings, loss=loss, seed=seed)
-    return rest, check_disjoint(first, rest)
 
 
 def choose_device(device: str | torch.device) -> torch.device:

@@ -1,7 +1,7 @@
 """The prior: N(initial weights, one std a group)."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from pactrain.errors import PactrainError
@@ -13,11 +13,13 @@ Grouping = Literal["model", "layer", "tensor"] | Mapping[str, Sequence[str]] | C
 class Prior:
     """How the prior's standard deviations are shared, and where they start.
 
-    per:  "model"  one std for all weights (the paper's scalar prior),
-          "layer"  one for each module that owns weights,
-          "tensor" one for each weight tensor (what the paper's authors call a layer),
-          or your own groups: a mapping {group: [parameter names]} or a function from parameter name to group.
-    std:  the starting standard deviation; None means the mean absolute initial weight.
+    per:   "model"  one std for all weights (the paper's scalar prior),
+           "layer"  one for each module that owns weights,
+           "tensor" one for each weight tensor (what the paper's authors call a layer),
+           or your own groups: a mapping {group: [parameter names]} or a function from parameter name to group.
+    std:   the starting standard deviation; None means the mean absolute initial weight.
+    learn: stds are learned with the posterior, and the certificate charges for the choice; False keeps `std`, which must
+           then have been chosen without the examples that the bound counts, and is free.
 
     >>> Prior(per="model").group_names(["fc.weight", "fc.bias"])
     ['model', 'model']
@@ -27,6 +29,7 @@ class Prior:
 
     per: Grouping = "layer"
     std: float | None = None
+    learn: bool = True
 
     def __post_init__(self) -> None:
         if isinstance(self.per, str) and self.per not in ("model", "layer", "tensor"):
@@ -36,6 +39,12 @@ class Prior:
             )
         if self.std is not None and not 0 < self.std < float("inf"):
             raise PactrainError(f"prior std={self.std!r} must be a positive finite number (a standard deviation)")
+        if not self.learn and self.std is None:
+            raise PactrainError("a prior that is not learned needs its std: Prior(std=0.05, learn=False)")
+
+    def fixed(self, std: float) -> "Prior":
+        """The same groups with a std that is not learned."""
+        return replace(self, std=std, learn=False)
 
     def group_names(self, parameters: Sequence[str]) -> list[str]:
         """The group of each parameter, in order."""

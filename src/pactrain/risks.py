@@ -29,6 +29,9 @@ from pactrain.seeds import generator
 CHUNK = 32
 """Examples measured with one draw of a network that is not made of linear layers: about where drawing costs as much as using."""
 
+MOST_DRAWS, CHUNK_DRAWS, CHUNK_EXAMPLES = 300_000, 500, 20_000_000
+"""Most draws that `fit` measures with; without noise for each example, most draws, and most draws times examples."""
+
 
 @dataclass(frozen=True)
 class Risks:
@@ -78,6 +81,14 @@ def measure_risks(
 
 def _known(value: float) -> float | None:
     return None if math.isnan(value) else min(1.0, max(0.0, value))
+
+
+def affordable_draws(posterior: Posterior, batches: Batches, loss: AnyLoss, n: int, epochs: int) -> int:
+    """As many draws as cost less than `epochs` of training do: with noise for each example a pass over the data gives n of
+    them for the price of a forward pass, and more than a few hundred thousand hardly lower a bound."""
+    if _scheme(posterior, batches, loss)[0] == "examples":
+        return min(MOST_DRAWS, n * max(1, epochs // 4))
+    return max(20, min(CHUNK_DRAWS, CHUNK_EXAMPLES // n))
 
 
 def _scheme(posterior: Posterior, batches: Batches, loss: AnyLoss) -> tuple[str, Callable[[], Iterator[Any]]]:

@@ -16,6 +16,13 @@ Rounding by u costs about u² nats a weight: with a grid ten times coarser, mill
 save two and a third."""
 
 
+def priced_priors(posterior: Posterior) -> dict[str, tuple[Tensor, float]]:
+    """The ways of paying for the prior: its log-stds as the bound takes them, and the price in nats, by name."""
+    if not posterior.prior_log_std.requires_grad:
+        return {"fixed in advance": (posterior.prior_log_std.detach(), 0.0)}
+    return {"prior grid": round_prior(posterior), "Dziugaite-Roy": round_prior_dziugaite_roy(posterior)}
+
+
 def round_prior(posterior: Posterior) -> tuple[Tensor, float]:
     """The prior's log-stds on the fixed grid (nearest point), and the price of having chosen them, in nats."""
     grid = torch.tensor(PRIOR_GRID, dtype=torch.float64)

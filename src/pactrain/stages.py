@@ -121,7 +121,8 @@ class Trainer:
         """The means; and the stds, where they are trained by gradients."""
         groups: list[dict[str, Any]] = [{"params": self.posterior.means()}]
         if self.curvature is None:
-            groups.append({"params": [self.posterior.log_std, self.posterior.prior_log_std]})
+            stds = [self.posterior.log_std, self.posterior.prior_log_std]
+            groups.append({"params": [p for p in stds if p.requires_grad]})
         return groups
 
     # -- the loop --------------------------------------------------------------------------------------------------
@@ -193,7 +194,7 @@ class Trainer:
             self.curvature.natural_step(float(self.optimizer.param_groups[0]["lr"]), p.step)
         else:
             self.optimizer.step()
-        if p.stage == 1 and self.curvature is None:
+        if p.stage == 1 and self.curvature is None and posterior.prior_log_std.requires_grad:
             with torch.no_grad():
                 posterior.prior_log_std.clamp_(*self.range)
         return value

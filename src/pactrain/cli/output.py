@@ -15,7 +15,7 @@ from pactrain.errors import PactrainError
 if TYPE_CHECKING:
     from pactrain.events import Event
 
-NAMES = {"scan": "scanning the prior", "train": "training", "certify": "certifying"}
+NAMES = {"prior": "training the prior", "scan": "scanning the prior", "train": "training", "certify": "certifying"}
 
 
 def console(json_to: str | None) -> Console:
@@ -92,7 +92,7 @@ def _info(event: "Event") -> str:
     v = event.values
     if event.phase == "scan":
         return f"std {v['std']:.2g}"
-    if event.phase != "train":
+    if event.phase not in ("prior", "train"):
         return ""
     scores = v["test"] or v["train"]
     key = next((k for k in ("accuracy", "rmse", "loss") if k in scores), "loss")

@@ -127,7 +127,10 @@ def rebuild(run: Path, config: dict[str, Any]) -> Posterior:
     encoder = Encoder.from_dict(config["preprocess"])
     inputs = len(encoder.numeric) + sum(len(c.categories) for c in encoder.categorical)
     model = make_model(config["model"], inputs, len(encoder.classes) or 1, config["seed"])
-    return load_posterior(run, Posterior(model, Prior(per=config["prior"])))
+    prior = Prior(per=config["prior"])
+    if config["prior_data"]:
+        prior = prior.fixed(1.0)  # its own stds are read from the run
+    return load_posterior(run, Posterior(model, prior))
 
 
 def reload_task(config: dict[str, Any], root: Path | None) -> Task:

@@ -1,0 +1,81 @@
+"""A prior learned from rows that the bound does not count."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from torch import nn
+
+from pactrain.auto import AUTO
+from pactrain.batches import Batches, BoundRows, PriorRows, TensorBatches
+from pactrain.budget import Budget
+from pactrain.errors import DataError, PactrainError
+from pactrain.events import Callback, Event, silent
+from pactrain.losses import AnyLoss
+from pactrain.modes import estimate_batch_norm
+from pactrain.posterior import Posterior
+from pactrain.preparation import look_at_data, scan, training_mode
+from pactrain.prior import Prior
+from pactrain.seeds import derive
+from pactrain.stages import Trainer
+
+
+def split_rows(batches: Batches, part: float, seed: int) -> tuple[PriorRows, BoundRows]:
+    """The rows for the prior, and those that the bound counts."""
+    if not isinstance(batches, TensorBatches):
+        raise DataError("prior_data needs an (X, y) pair or a TensorDataset, whose rows can be told apart")
+    if not 0 < part < 1:
+        raise PactrainError(f"prior_data={part} must lie between 0 and 1: the part of the data the prior is trained on")
+    first, rest = batches.split(part, derive(seed, "prior data"))
+    if not len(first) or not len(rest):
+        raise DataError(f"prior_data={part} of {len(batches)} rows leaves one of the two parts empty")
+    return first, rest
+
+
+def train_prior(
+    model: nn.Module,
+    rows: PriorRows,
+    loss: AnyLoss,
+    *,
+    delta: float,
+    seed: int,
+    budget: Budget,
+    stop: Callable[[], bool],
+    tell: Callback,
+) -> float:
+    """Train `model` by the `auto` rules on the prior's rows: it becomes the prior's mean.  Returns the prior's std."""
+    rows.batch_size = AUTO.batch(len(rows))
+    posterior = Posterior(model, Prior())
+    start, steps = look_at_data(posterior, rows, loss)
+    moment = scan(posterior, rows, loss, AUTO, len(rows), seed, silent, None)
+    bound = AUTO.bound(len(rows), delta, moment, len(posterior.groups))
+    posterior.reset_std(AUTO.start_std(posterior, bound))
+    training_mode(model)
+    trainer = Trainer(
+        posterior,
+        rows,
+        loss,
+        bound,
+        AUTO,
+        moment=moment,
+        seed=derive(seed, "prior"),
+        steps_per_epoch=steps,
+        start_loss=start["loss"],
+        budget=budget,
+        test=None,
+        stop=stop,
+    )
+    for record in trainer.epochs():
+        done = trainer.progress.epoch
+        tell(Event("prior", done, max(done, trainer.stage1_limit), record))
+    estimate_batch_norm(model, rows.ordered(), loss)
+    return _quiet_std(model, rows, loss, delta, seed, start["loss"])
+
+
+def _quiet_std(model: nn.Module, rows: PriorRows, loss: AnyLoss, delta: float, seed: int, start_loss: float) -> float:
+    """The largest std of the scan at which noise adds no more loss, in units of the untrained network's, than the least
+    that any bound on as many rows charges, ln(2√n/δ)/n: a wider prior would lose more by noise than moving could gain."""
+    moment = scan(Posterior(model, Prior()), rows, loss, AUTO, len(rows), seed, silent, None)
+    noisy = moment.means.mean(axis=1)
+    allowed = start_loss * math.log(2 * math.sqrt(len(rows)) / delta) / len(rows)
+    return float(np.exp(moment.log_stds[np.flatnonzero(noisy <= noisy[0] + allowed).max()]))
