@@ -11,8 +11,11 @@ from typing import Any, Literal
 
 import numpy as np
 
+from pactrain.batches import Batches
 from pactrain.bounds.unbounded import At, Mode, Unbounded
 from pactrain.errors import PactrainError
+from pactrain.linearised import linearise
+from pactrain.losses import AnyLoss, names_classes
 from pactrain.moment import Average, Moment
 from pactrain.posterior import Posterior, mean_abs
 
@@ -35,6 +38,7 @@ class Rules:
     std_points: int = 15
     gamma_points: int = 40
     scan_examples: int = 4096
+    scan_share: float = 0.1
     average: Average = "mfold"
 
     # The bound.  γ1 is the paper's.  γ2: the wider the range, the further stage 1 carries.  2000 was picked among 300,
@@ -50,6 +54,9 @@ class Rules:
     # γ2 while training and chosen at the end; "gradient" is the paper's way, Adam on log-stds with the greedy γ.
     # The gradient of a log-std is mostly noise, which is why the paper needs 500 epochs.
     stds: Literal["curvature", "gradient"] = "curvature"
+    held: Literal["left out", "gamma_max"] = "left out"
+    class_gain: float = 1.0
+    class_share: float = 0.8
     curvature_memory: float = 0.99
     first_curvature: float = 1.0
     means: Literal["adam", "natural"] = "adam"
@@ -85,6 +92,11 @@ class Rules:
         """Examples in a batch."""
         return min(n, self.large_batch_size if n >= self.large_n else self.batch_size)
 
+    def examples_to_scan(self, n: int, steps_per_epoch: int) -> int:
+        """As many as keep the scan below its share of training, a step counting as three forward passes."""
+        passes = 3 * self.stage1_epochs(steps_per_epoch) * self.scan_share
+        return min(n, self.scan_examples, max(64, int(passes * n / (self.draws * self.std_points))))
+
     def stage1_epochs(self, steps_per_epoch: int) -> int:
         """Epochs of stage 1: enough steps for small data, enough passes for large."""
         if self.fixed_epochs is not None:
@@ -113,6 +125,14 @@ class Rules:
             nats=self.confidence_nats(delta, groups),
         )
 
+    def held_gamma(self, posterior: Posterior, batches: Batches, loss: AnyLoss, std: float, seed: int) -> float:
+        """The γ at which stage 1 is held while stds have closed forms."""
+        if self.stds != "curvature" or self.held == "gamma_max":
+            return self.gamma_max
+        found = linearise(posterior.model, batches, loss, seed)
+        classes = names_classes(loss, next(iter(batches.ordered())))
+        return found.gamma(found.least_gain(self.class_share, self.class_gain) if classes else found.best_gain(), std)
+
     def start_std(self, posterior: Posterior, bound: Unbounded) -> float:
         """The std at which prior and posterior start."""
         if self.start == "knee":
@@ -123,7 +143,7 @@ class Rules:
         return math.sqrt(scale) if self.start == "mean_abs_variance" else scale
 
 
-AUTO = Rules(name="auto", start="knee")
+AUTO = Rules(name="auto", start="knee", stage2_share=0.0)
 
 PAPER = Rules(
     name="paper",
@@ -147,6 +167,7 @@ AUTHORS = PAPER.replace(name="authors", start="mean_abs_std", std_points=8, at="
 
 CERTIFY = AUTO.replace(
     name="certify",
+    held="gamma_max",
     knee=0.1,
     curvature_memory=0.999,
     first_curvature=0.01,
@@ -154,7 +175,6 @@ CERTIFY = AUTO.replace(
     lr=0.1,
     large_batch_size=256,
     min_epochs=40,
-    stage2_share=0.0,
 )
 """What `auto` becomes when a bound for losses in [0, 1] is asked for: the user wants its value to be small, so every nat
 counts.  The posterior starts at the prior (as much information from the data as AUTO assumes at first would cost a tenth

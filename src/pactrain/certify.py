@@ -37,7 +37,7 @@ GAMMA_GRID = log_grid(0.5, 2000.0, 40)
 MONTE_CARLO_SHARE = 0.2
 """Part of an event's δ spent on measuring the risk by draws; the rest is the bound's."""
 
-PSI_EXAMPLES = 10_000
+PSI_EXAMPLES = 2000
 
 DRAWS = 2000
 """Independent draws with which the risk is measured unless the user asks for more."""

@@ -139,9 +139,10 @@ def fit(
         config = configuration(posterior, loss, rules, delta, seed, limit, n, optimizer)
         config |= {"bound": bound, "prior_data": prior_data} | (extra_config or {})
         folder = RunFolder.open(out, config, resume=resume) if out is not None else None
-        moment = scan(posterior, batches, loss, rules, n, seed, tell, folder)
+        moment = scan(posterior, batches, loss, rules, n, steps, seed, tell, folder)
         std = rules.start_std(posterior, rules.bound(n, delta, moment, len(posterior.groups)))
-        posterior.reset_std(spec.std if spec.std is not None else std)
+        std = spec.std if spec.std is not None else std
+        posterior.reset_std(std)
         objective = make_bound(
             bound, rules, n=n, delta=delta, moment=moment, groups=len(posterior.groups), start_log_std=math.log(std)
         )
@@ -153,6 +154,7 @@ def fit(
             objective,
             rules,
             moment=moment,
+            held_gamma=rules.held_gamma(posterior, batches, trained_on, std, seed),
             seed=seed,
             steps_per_epoch=steps,
             start_loss=start["loss"],
@@ -258,6 +260,7 @@ def _metrics(trainer: Trainer, scores: dict[str, Scores], seconds: float, folder
     metrics["stage1"] = {k: stage1[k] for k in ("train", "test", "bound", "risk", "kl", "gamma") if k in stage1}
     before = folder.seconds_before if folder is not None else 0.0
     metrics |= {
+        "held_gamma": trainer.held_gamma,
         "seconds": round(seconds + before, 3),
         "steps": p.step,
         "stage1_epochs": p.stage1_epochs,

@@ -1,6 +1,5 @@
 """The weight of the KL against the risk while stds have closed forms."""
 
-from pactrain.auto import Rules
 from pactrain.bounds.base import Bound
 from pactrain.bounds.unbounded import Unbounded
 
@@ -16,17 +15,17 @@ SURROGATE = 0.5
 times the clipped cross-entropy where training ends and pays for more nats than it.  Picked on MNIST."""
 
 
-def first_weight(bound: Unbounded | Bound, rules: Rules) -> float:
-    """1/(γ n) with γ held high for unbounded losses; for losses in [0, 1] the bound's slopes where it may end."""
+def first_weight(bound: Unbounded | Bound, held_gamma: float) -> float:
+    """1/(γ n) with γ held for unbounded losses; for losses in [0, 1] the bound's slopes where it may end."""
     if isinstance(bound, Unbounded):
-        return 1 / (rules.gamma_max * bound.n)
+        return 1 / (held_gamma * bound.n)
     slope_risk, slope_kl = bound.slopes(GUESS_RISK, GUESS_KL * bound.n)
     return SURROGATE * slope_kl / slope_risk
 
 
-def followed_weight(bound: Unbounded | Bound, rules: Rules, risk: float, kl: float) -> float:
+def followed_weight(bound: Unbounded | Bound, held_gamma: float, risk: float, kl: float) -> float:
     """The weight at the present point: the bound's slopes there, within a factor of the first weight."""
-    first = first_weight(bound, rules)
+    first = first_weight(bound, held_gamma)
     if isinstance(bound, Unbounded):
         return first
     slope_risk, slope_kl = bound.slopes(min(max(risk, 1e-6), 1 - 1e-6), kl)

@@ -57,6 +57,19 @@ def per_row(values: Tensor) -> Tensor:
     return values if values.ndim <= 1 else values.flatten(1).mean(1)
 
 
+def names_classes(loss: "AnyLoss", batch: Any) -> bool:
+    """Are classes predicted?  For a callable, which does not say, integers beside the inputs are taken for them."""
+    if isinstance(loss, Loss):
+        return loss.task == "classification"
+    parts = (
+        list(batch.values()) if isinstance(batch, Mapping) else list(batch) if isinstance(batch, (tuple, list)) else []
+    )
+    target = parts[-1] if parts else getattr(batch, "y", None)
+    if isinstance(batch, Mapping):
+        target = next((batch[k] for k in TARGET_KEYS if k in batch), target)
+    return isinstance(target, Tensor) and not target.is_floating_point()
+
+
 def predict_batch(predict: Predict, batch: Any) -> tuple[Tensor, Tensor]:
     """Call the network on a batch `(inputs, target)`, `(input, input, …, target)` or a mapping with a target key."""
     if isinstance(batch, Mapping):

@@ -98,6 +98,7 @@ def scan(
     loss: AnyLoss,
     rules: Rules,
     n: int,
+    steps_per_epoch: int,
     seed: int,
     tell: Callback,
     folder: RunFolder | None,
@@ -115,7 +116,7 @@ def scan(
             for i in range(rules.std_points)
         ],
         draws=rules.draws,
-        max_examples=rules.scan_examples,
+        max_examples=rules.examples_to_scan(n, steps_per_epoch),
         n=n,
         seed=seed,
         progress=tell,

@@ -47,9 +47,10 @@ def train_prior(
     rows.batch_size = AUTO.batch(len(rows))
     posterior = Posterior(model, Prior())
     start, steps = look_at_data(posterior, rows, loss)
-    moment = scan(posterior, rows, loss, AUTO, len(rows), seed, silent, None)
+    moment = scan(posterior, rows, loss, AUTO, len(rows), steps, seed, silent, None)
     bound = AUTO.bound(len(rows), delta, moment, len(posterior.groups))
-    posterior.reset_std(AUTO.start_std(posterior, bound))
+    std = AUTO.start_std(posterior, bound)
+    posterior.reset_std(std)
     training_mode(model)
     trainer = Trainer(
         posterior,
@@ -58,6 +59,7 @@ def train_prior(
         bound,
         AUTO,
         moment=moment,
+        held_gamma=AUTO.held_gamma(posterior, rows, loss, std, seed),
         seed=derive(seed, "prior"),
         steps_per_epoch=steps,
         start_loss=start["loss"],
@@ -69,13 +71,15 @@ def train_prior(
         done = trainer.progress.epoch
         tell(Event("prior", done, max(done, trainer.stage1_limit), record))
     estimate_batch_norm(model, rows.ordered(), loss)
-    return _quiet_std(model, rows, loss, delta, seed, start["loss"])
+    return _quiet_std(model, rows, loss, steps, delta, seed, start["loss"])
 
 
-def _quiet_std(model: nn.Module, rows: PriorRows, loss: AnyLoss, delta: float, seed: int, start_loss: float) -> float:
+def _quiet_std(
+    model: nn.Module, rows: PriorRows, loss: AnyLoss, steps: int, delta: float, seed: int, start_loss: float
+) -> float:
     """The largest std of the scan at which noise adds no more loss, in units of the untrained network's, than the least
     that any bound on as many rows charges, ln(2√n/δ)/n: a wider prior would lose more by noise than moving could gain."""
-    moment = scan(Posterior(model, Prior()), rows, loss, AUTO, len(rows), seed, silent, None)
+    moment = scan(Posterior(model, Prior()), rows, loss, AUTO, len(rows), steps, seed, silent, None)
     noisy = moment.means.mean(axis=1)
     allowed = start_loss * math.log(2 * math.sqrt(len(rows)) / delta) / len(rows)
     return float(np.exp(moment.log_stds[np.flatnonzero(noisy <= noisy[0] + allowed).max()]))

@@ -75,6 +75,7 @@ class Trainer:
         rules: Rules,
         *,
         moment: Moment,
+        held_gamma: float,
         seed: int,
         steps_per_epoch: int,
         start_loss: float,
@@ -87,7 +88,7 @@ class Trainer:
         self.posterior, self.batches, self.loss, self.bound, self.rules = posterior, batches, loss, bound, rules
         self.scored = scored or loss  # the user's own loss, where a clipped one is trained on
         self.seed, self.steps_per_epoch, self.start_loss, self.budget = seed, steps_per_epoch, start_loss, budget
-        self.stop = stop
+        self.stop, self.held_gamma = stop, held_gamma
         self.progress = Progress()
         self.stage1_end: Snapshot | None = None
         rule_epochs = rules.stage1_epochs(steps_per_epoch)
@@ -106,7 +107,7 @@ class Trainer:
         bounded = isinstance(self.bound, Bound)
         return CurvatureStds(
             self.posterior,
-            kl_weight=first_weight(self.bound, self.rules),
+            kl_weight=first_weight(self.bound, self.held_gamma),
             memory=self.rules.curvature_memory,
             log_std_range=(self.range[0], max(start, self.range[0]) + (PRIOR_GROWTH if bounded else 0.0)),
             first=self.rules.first_curvature,
@@ -115,7 +116,7 @@ class Trainer:
     def _follow_bound(self, risk: float) -> None:
         if self.curvature is not None:
             kl = float(self.posterior.kl_by_group().sum())
-            self.curvature.kl_weight = followed_weight(self.bound, self.rules, risk, kl)
+            self.curvature.kl_weight = followed_weight(self.bound, self.held_gamma, risk, kl)
 
     def _param_groups(self) -> list[dict[str, Any]]:
         """The means; and the stds, where they are trained by gradients."""

@@ -1,0 +1,259 @@
+"""The rules behind `auto` against other presets and against plain training, on every data set at hand.
+
+    make auto-bench                                         # resumes; everything that is finished is kept
+    python benchmarks/auto.py --rows digits,iris --seeds 3 --methods auto,adam,adamw
+
+adam    torch's Adam at its defaults, early-stopped on a fifth of the training rows (and not trained on it).
+adamw   AdamW, learning rate, weight decay and number of epochs chosen on that fifth, then trained again on everything.
+auto, authors, paper    `pactrain.fit` with the preset on all rows; the last two take at most ten times the steps of `auto`.
+Times are relative to one plain Adam training of as many steps as `auto` takes.
+"""
+
+import argparse
+import copy
+import itertools
+import json
+import math
+import statistics
+import time
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from pathlib import Path
+from typing import Any
+
+import torch
+from rows import ROWS, Problem
+from torch import Tensor, nn
+
+import pactrain
+from pactrain.auto import AUTO, Rules, rules_for
+from pactrain.batches import TensorBatches
+from pactrain.errors import PactrainError
+from pactrain.losses import per_example, resolve
+
+GRID = list(itertools.product((1e-3, 3e-3, 1e-2), (0.0, 1e-2, 1e-1)))
+LOOK = 20  # steps between looks at the validation rows
+METHODS = ("plain", "auto", "adam", "adamw", "authors", "paper")
+ABLATIONS: dict[str, dict[str, Any]] = {
+    "auto: γ = 2000 for all": {"held": "gamma_max"},
+    "auto: best gain for classes too": {"class_gain": 1e5},
+    "auto: start at mean |w|": {"start": "mean_abs_std"},
+    "auto: rate kept": {"decay": False},
+    "auto: stage 2": {"stage2_share": 0.5},
+}
+
+
+def batches(problem: Problem, index: Tensor, size: int, seed: int) -> Iterator[Any]:
+    data = problem.data(index)
+    if problem.batch_size is None:
+        return iter(data)
+    return TensorBatches(data, min(size, len(index))).epoch(seed)
+
+
+def steps_of(problem: Problem) -> tuple[int, int]:
+    """Steps of `auto`, and its batch size."""
+    size = AUTO.batch(problem.rows)
+    an_epoch = 1 if problem.batch_size is None else max(1, round(problem.rows / size))
+    return AUTO.stage1_epochs(an_epoch) * an_epoch, size
+
+
+def train(
+    problem: Problem, index: Tensor, *, steps: int, size: int, seed: int, lr: float, decay: float, watch: Tensor | None
+) -> tuple[nn.Module, int, tuple[float, float]]:
+    """Train on some of the rows; with `watch`, end with the best weights seen on those rows, and tell the step."""
+    model = problem.model()
+    kind = torch.optim.AdamW if decay else torch.optim.Adam
+    optimizer = kind(model.parameters(), lr=lr, weight_decay=decay)
+    loss = resolve(problem.loss, next(batches(problem, index, size, 0)))
+    torch.manual_seed(seed)
+    best: tuple[tuple[float, float], int, Any] = ((-math.inf, -math.inf), 0, None)
+    done = 0
+    while done < steps:
+        for batch in batches(problem, index, size, seed * 100_003 + done):
+            model.train()
+            optimizer.zero_grad(set_to_none=True)
+            per_example(loss, model, batch).mean().backward()
+            optimizer.step()
+            done += 1
+            if watch is not None and (done % LOOK == 0 or done == steps):
+                score, mean_loss = problem.validate(model, watch)
+                seen = (score if problem.classes else 0.0, -mean_loss)
+                if seen > best[0]:
+                    best = (seen, done, copy.deepcopy(model.state_dict()))
+            if done >= steps:
+                break
+    if watch is not None and best[2] is not None:
+        model.load_state_dict(best[2])
+    return model, best[1], best[0]
+
+
+def held_out(problem: Problem, seed: int) -> tuple[Tensor, Tensor]:
+    order = torch.randperm(problem.rows, generator=torch.Generator().manual_seed(seed + 7919))
+    cut = problem.rows // 5
+    return order[cut:], order[:cut]
+
+
+def run(row: str, seed: int, method: str) -> dict[str, Any]:
+    """One training, or one search, and its test score."""
+    torch.set_num_threads(1)
+    problem = ROWS[row](seed)
+    everything = torch.arange(problem.rows)
+    steps, size = steps_of(problem)
+    shared = {"size": size, "seed": seed}
+    extra: dict[str, Any] = {}
+    started = time.perf_counter()
+    if method == "plain":
+        model, *_ = train(problem, everything, steps=steps, lr=1e-3, decay=0.0, watch=None, **shared)
+    elif method == "adam":
+        rest, fifth = held_out(problem, seed)
+        model, extra["best_step"], _ = train(problem, rest, steps=steps, lr=1e-3, decay=0.0, watch=fifth, **shared)
+    elif method == "adamw":
+        rest, fifth = held_out(problem, seed)
+        found = []
+        for lr, decay in GRID:
+            _, at, seen = train(problem, rest, steps=steps, lr=lr, decay=decay, watch=fifth, **shared)
+            found.append((seen, at, lr, decay))
+        _, at, lr, decay = max(found)
+        extra |= {"lr": lr, "weight_decay": decay, "steps": at}
+        model, *_ = train(problem, everything, steps=max(1, at), lr=lr, decay=decay, watch=None, **shared)
+    else:
+        model = problem.model()
+        result = pactrain.fit(
+            model, problem.data(everything), loss=problem.loss, preset=preset_for(method, problem, steps), seed=seed
+        )
+        estimated = [
+            s for s in result.certificate.statements if s.bound == "unbounded (cgf)" and s.when == "end of training"
+        ]
+        extra |= {
+            "held_gamma": result.metrics["held_gamma"],
+            "steps": result.metrics["steps"],
+            "epochs": [result.metrics["stage1_epochs"], result.metrics["stage2_epochs"]],
+            "objective": result.metrics["stage1"].get("bound"),
+            "stage1_objective": [r["bound"] for r in result.history if r["stage"] == 1][
+                :: max(1, len(result.history) // 100)
+            ],
+            "estimated_bound": estimated[0].value if estimated else None,
+        }
+    seconds = time.perf_counter() - started
+    return {"row": row, "seed": seed, "method": method, "score": problem.score(model), "seconds": seconds, **extra}
+
+
+def preset_for(method: str, problem: Problem, steps: int) -> Rules:
+    if method in ABLATIONS:
+        return AUTO.replace(**ABLATIONS[method])
+    rules = rules_for(method)
+    if rules.fixed_epochs is None:
+        return rules
+    an_epoch = 1 if problem.batch_size is None else max(1, round(problem.rows / rules.batch(problem.rows)))
+    return rules.replace(fixed_epochs=max(1, min(rules.fixed_epochs, 10 * steps // an_epoch)))
+
+
+def interval(values: list[float]) -> tuple[float, float]:
+    """Mean, and half the width of its 95 % interval (Student's t)."""
+    from scipy.stats import t
+
+    if len(values) < 2:
+        return values[0], math.nan
+    half = float(t.ppf(0.975, len(values) - 1)) * statistics.stdev(values) / math.sqrt(len(values))
+    return statistics.mean(values), half
+
+
+def table(results: list[dict[str, Any]], methods: list[str]) -> str:
+    """Scores, paired differences of `auto` to AdamW and Adam, and times, in Markdown."""
+    kept = {(r["row"], r["seed"], r["method"]): r for r in results}
+    scored = [m for m in methods if m != "plain"]
+    lines = [
+        "| row | seeds | "
+        + " | ".join(scored)
+        + " | auto − adamw | auto − adam, in deviations | time of auto | of adamw |"
+    ]
+    lines.append("|---" * (len(scored) + 6) + "|")
+    units = []
+    for row in ROWS:
+        seeds = sorted({s for r, s, m in kept if r == row and m == "auto"})
+        if not seeds:
+            continue
+        cells = []
+        for m in scored:
+            values = [kept[row, s, m]["score"] for s in seeds if (row, s, m) in kept]
+            spread = statistics.stdev(values) if len(values) > 1 else 0.0
+            cells.append(f"{abs(statistics.mean(values)):.2f} ± {spread:.2f}" if values else "")
+        paired = [s for s in seeds if (row, s, "adamw") in kept and (row, s, "adam") in kept]
+        ours = [kept[row, s, "auto"]["score"] for s in paired]
+        difference = relative = times = ""
+        slower = ""
+        if paired:
+            gaps = [a - kept[row, s, "adamw"]["score"] for a, s in zip(ours, paired, strict=True)]
+            plain_gaps = [a - kept[row, s, "adam"]["score"] for a, s in zip(ours, paired, strict=True)]
+            deviation = (
+                max([statistics.stdev(v) for v in (ours, [kept[row, s, "adamw"]["score"] for s in paired])] + [1e-9])
+                if len(paired) > 1
+                else math.nan
+            )
+            mean, half = interval(gaps)
+            difference = f"{mean:+.2f} ± {half:.2f} ({mean / deviation:+.1f})"
+            relative = f"{statistics.mean(plain_gaps) / deviation:+.1f}"
+            units.append(mean / deviation)
+        timed = [s for s in seeds if (row, s, "plain") in kept]
+        if timed:
+            base = statistics.median(kept[row, s, "plain"]["seconds"] for s in timed)
+            times = f"{statistics.median(kept[row, s, 'auto']['seconds'] for s in timed) / base:.1f}"
+            other = [kept[row, s, "adamw"]["seconds"] for s in timed if (row, s, "adamw") in kept]
+            slower = f"{statistics.median(other) / base:.1f}" if other else ""
+        lines.append(
+            f"| {row} | {len(seeds)} | " + " | ".join(cells) + f" | {difference} | {relative} | {times} | {slower} |"
+        )
+    if units:
+        lines.append(f"\nMean of auto − adamw over {len(units)} rows, in deviations: {statistics.mean(units):+.2f}")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", default=",".join(ROWS), help="names separated by commas")
+    parser.add_argument("--methods", default=",".join(METHODS), help="of those above, or an ablation")
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--workers", type=int, default=2, help="processes, one thread each")
+    parser.add_argument("--store", type=Path, default=Path("runs/auto-bench.jsonl"), help="one JSON line a result")
+    parser.add_argument("--table-only", action="store_true")
+    parser.add_argument("--markdown", type=Path, help="write the table there too")
+    options = parser.parse_args()
+    rows, methods = options.rows.split(","), options.methods.split(",")
+    unknown = [r for r in rows if r not in ROWS] + [m for m in methods if m not in (*METHODS, *ABLATIONS)]
+    if unknown:
+        parser.error(f"not known: {unknown}; rows are {list(ROWS)}, methods {[*METHODS, *ABLATIONS]}")
+    options.store.parent.mkdir(parents=True, exist_ok=True)
+    results = [json.loads(line) for line in options.store.read_text().splitlines()] if options.store.exists() else []
+    done = {(r["row"], r["seed"], r["method"]) for r in results}
+    plan = [(r, s, m) for r in rows for s in range(options.seeds) for m in methods if (r, s, m) not in done]
+    if not options.table_only:
+        results += _carry_out(plan, options)
+    text = table([r for r in results if r["row"] in rows], methods)
+    print(text)
+    if options.markdown:
+        options.markdown.write_text(text + "\n")
+
+
+def _carry_out(plan: list[tuple[str, int, str]], options: argparse.Namespace) -> list[dict[str, Any]]:
+    results, started = [], time.perf_counter()
+    with ProcessPoolExecutor(options.workers) as pool, options.store.open("a") as store:
+        jobs = {pool.submit(run, *job): job for job in plan}
+        for done, job in enumerate(as_completed(jobs), 1):
+            try:
+                result = job.result()
+            except PactrainError as error:
+                print(f"{jobs[job]}: {error}", flush=True)
+                continue
+            store.write(json.dumps(result) + "\n")
+            store.flush()
+            results.append(result)
+            left = (time.perf_counter() - started) / done * (len(plan) - done) / 60
+            print(
+                f"{done}/{len(plan)} {jobs[job]} {result['score']:.2f} in {result['seconds']:.0f} s; {left:.0f} min left",
+                flush=True,
+            )
+    return results
+
+
+if __name__ == "__main__":
+    main()

