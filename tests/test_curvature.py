@@ -25,13 +25,12 @@ class Point(nn.Module):
 def trained(steps: int) -> tuple[Posterior, CurvatureStds]:
     """A posterior trained by natural steps with a fixed prior of std 0.5."""
     posterior = Posterior(Point(), Prior(std=0.5))
-    stds = CurvatureStds(posterior, kl_weight=WEIGHT, memory=0.995, log_std_range=(-6, 1), first=0.01)
+    stds = CurvatureStds(posterior, kl_weight=WEIGHT, memory=0.995, log_std_range=(-6, 1), first=0.01, moves="natural")
     for step in range(steps):
-        posterior.zero_grad(set_to_none=True)
-        with posterior.sampled(torch.Generator().manual_seed(step)) as model:
-            model().backward()
-        stds.update()
-        stds.natural_step(0.1 * (1 - step / steps), step)
+        stds.draw(step)
+        posterior.model().backward()
+        stds.learn(0.1 * (1 - step / steps), step)
+    stds.rest()
     return posterior, stds
 
 

@@ -135,7 +135,7 @@ def test_budgets_are_honoured() -> None:
 
 def test_any_torch_optimiser() -> None:
     for make in (
-        lambda groups: torch.optim.SGD(groups, momentum=0.9),
+        lambda groups: torch.optim.SGD(groups, lr=0.1, momentum=0.9),
         lambda groups: torch.optim.RMSprop(groups),
         lambda groups: torch.optim.AdamW(groups, weight_decay=0.01),
     ):

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 import pactrain
 from pactrain import Posterior, runs
-from pactrain.auto import PRESETS
+from pactrain.auto import AUTO, PRESETS
 from pactrain.errors import RunError, TrainingError
 from pactrain.events import Event
 from tests.test_fit import SHORT, weights
@@ -46,7 +46,7 @@ def test_resumed_run_is_bitwise_the_uninterrupted_one(
 ) -> None:
     monkeypatch.setattr(runs, "CHECKPOINT_SECONDS", 0.0)
     run: dict[str, Any] = {
-        "preset": PRESETS[preset].replace(enter_stage2=0.0),
+        "preset": PRESETS[preset].replace(enter_stage2=0.0, stage2_share=0.5),
         "budget": "9 epochs",
         "test": rows(20, seed=2),
     }
@@ -122,7 +122,7 @@ def test_a_loss_that_is_not_finite_says_where_and_keeps_the_checkpoint(
         return losses * (float("nan") if calls > 3 else 1.0) if torch.is_grad_enabled() else losses
 
     with pytest.raises(TrainingError, match=r"nan at step 4 \(epoch 4, stage 1\).*group of weights '[02]'"):
-        pactrain.fit(build("mlp"), rows(), loss=loss, out=tmp_path / "run")
+        pactrain.fit(build("mlp"), rows(), loss=loss, preset=AUTO.replace(held="gamma_max"), out=tmp_path / "run")
     assert (tmp_path / "run" / "checkpoint" / "state.safetensors").exists()
     assert len((tmp_path / "run" / "history.jsonl").read_text().splitlines()) == 3
 

@@ -70,6 +70,7 @@ class Rules:
     large_batch_size: int = 128
     large_n: int = 10_000
     min_steps: int = 2000
+    full_batch_steps: int = 500
     min_epochs: int = 30
     fixed_epochs: int | None = None
 
@@ -101,7 +102,8 @@ class Rules:
         """Epochs of stage 1: enough steps for small data, enough passes for large."""
         if self.fixed_epochs is not None:
             return self.fixed_epochs
-        return max(self.min_epochs, math.ceil(self.min_steps / steps_per_epoch))
+        steps = self.full_batch_steps if steps_per_epoch == 1 else self.min_steps
+        return max(self.min_epochs, math.ceil(steps / steps_per_epoch))
 
     def stage2_epochs(self, stage1_epochs: int) -> int:
         """The most epochs stage 2 may take."""
@@ -130,6 +132,8 @@ class Rules:
         if self.stds != "curvature" or self.held == "gamma_max":
             return self.gamma_max
         found = linearise(posterior.model, batches, loss, seed)
+        if found is None:
+            return self.gamma_max
         classes = names_classes(loss, next(iter(batches.ordered())))
         return found.gamma(found.least_gain(self.class_share, self.class_gain) if classes else found.best_gain(), std)
 

@@ -1,4 +1,4 @@
-"""Posterior and prior stds in closed form.
+"""Training with posterior and prior stds in closed form.
 
 At a minimum of  risk + KL·weight  over log std_i:
 
@@ -9,20 +9,40 @@ is an unbiased estimate of h_i; its moving average with Lin, Schmidt and Khan's 
 ("Handling the positive-definite constraint in the Bayesian learning rule", 2020).  The prior minimises the KL:
 
     prior_std_g² = mean over the group of std² + (mean − prior mean)²
+
+Everything is done block by block, so that a block's vectors stay in the cache from the first operation to the last, nothing the
+size of the network is allocated, and two threads share the blocks.  Neither noise nor stds are stored: the noise times the std is
+the weight in place less the mean, and the std follows from h.
 """
+
+import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
+from typing import Literal
 
 import torch
 from torch import Tensor
 
-from pactrain.gaussian import group_sums, spread
+from pactrain.flat import FlatWeights
+from pactrain.gaussian import group_sums
 from pactrain.posterior import Posterior
+from pactrain.seeds import derive
 
-MOMENTUM = 0.9
-"""Share of the old average in the average of gradients that a natural step follows."""
+BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
+"""Adam's constants."""
+
+BLOCK = 32_768
+"""Weights in a block on a CPU: torch splits larger operations among threads, which the blocks make needless."""
+
+STREAMS = 2
+"""Streams of noise in a step, each for one half of the blocks; a fixed number, so that no result depends on the machine."""
+
+Moves = Literal["adam", "natural", "none"]
 
 
 class CurvatureStds:
-    """Keeps the curvature average and writes the stds it implies into the posterior."""
+    """Draws weights, learns from their gradient, and keeps the curvature average that the stds follow from."""
 
     def __init__(
         self,
@@ -32,89 +52,162 @@ class CurvatureStds:
         memory: float,
         log_std_range: tuple[float, float],
         first: float = 1.0,
+        moves: Moves = "adam",
     ) -> None:
-        self.posterior, self.kl_weight, self.memory = posterior, kl_weight, memory
+        self.posterior, self.kl_weight, self.memory, self.moves = posterior, kl_weight, memory, moves
         self.log_std_range = log_std_range
-        self.precision = self._prior_precision()
-        self.curvature = (
-            first * kl_weight * self.precision
-        )  # the data's information to begin with, relative to the prior's
-        self.momentum = torch.zeros_like(self.curvature)
-        self._write()
+        self.flat = FlatWeights(posterior)
+        self.precisions = self._precisions()
+        self.curvature = torch.empty_like(self.flat.means)
+        for at, precision in zip(posterior.group_slices, self.precisions, strict=True):
+            self.curvature[at] = first * kl_weight * precision  # the data's information to begin with
+        size = 0 if moves == "none" else len(self.curvature)
+        self.first_moment = torch.zeros(size, dtype=self.curvature.dtype, device=self.curvature.device)
+        self.second_moment = torch.zeros_like(self.first_moment if moves == "adam" else self.first_moment[:0])
+        self.rest()
 
-    def _prior_precision(self) -> Tensor:
-        with torch.no_grad():
-            return spread(
-                torch.exp(-2 * self.posterior.prior_log_std), self.posterior.log_std, self.posterior.group_slices
-            )
+    # -- blocks ----------------------------------------------------------------------------------------------------
 
-    @torch.no_grad()
-    def _write(self) -> None:
-        variance = self.curvature.div(self.kl_weight).add_(self.precision).reciprocal_()
-        self.posterior.log_std.copy_(variance.log_().mul_(0.5))
+    @cached_property
+    def _streams(self) -> list[list[tuple[slice, int]]]:
+        """(where, group) of every block, shared out evenly among the streams."""
+        on_cpu = self.curvature.device.type == "cpu"
+        blocks = []
+        for group, at in enumerate(self.posterior.group_slices):
+            size = BLOCK if on_cpu else max(1, at.stop - at.start)
+            blocks += [(slice(a, min(a + size, at.stop)), group) for a in range(at.start, at.stop, size)]
+        if len(blocks) < 2 * STREAMS or not on_cpu:
+            return [blocks]
+        cut = len(blocks) // STREAMS
+        return [blocks[:cut], blocks[cut:]]
 
-    @torch.no_grad()
-    def update(self) -> None:
-        """Take in one step's gradient (the hook of `sampled()` has left g·std·ε in `log_std.grad`)."""
-        grad = self.posterior.log_std.grad
-        if grad is None:
-            return
-        h, rate = self.curvature, 1 - self.memory
-        observed = grad.div_((2 * self.posterior.log_std).exp_())
-        gap = h - observed
-        positive = self.precision.mul(self.kl_weight).add_(h)
-        h.sub_(gap, alpha=rate).add_(gap.square_().div_(positive), alpha=0.5 * rate * rate)
-        h.clamp_(min=0.0)
-        self.posterior.log_std.grad = None
-        self._write()
+    @cached_property
+    def _pool(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(STREAMS, thread_name_prefix="pactrain")
 
-    @torch.no_grad()
-    def update_prior(self) -> None:
-        """Set the prior's stds to their best values, within the scanned range and below the knee, if it is learned."""
-        posterior = self.posterior
-        if not posterior.prior_log_std.requires_grad:
-            return
-        second = (2 * posterior.log_std).exp_().addcmul_(posterior.mean_shift(), posterior.mean_shift())
-        sizes = torch.tensor([g.stop - g.start for g in posterior.group_slices], dtype=torch.float64)
-        best = 0.5 * torch.log(group_sums(second, posterior.group_slices) / sizes.to(second.device))
-        posterior.prior_log_std.copy_(best.clamp(*self.log_std_range))
-        self.precision = self._prior_precision()
-        self._write()
+    def _for_blocks(self, work: Callable[[slice, float, Tensor, Tensor, torch.Generator], None], seed: int = 0) -> None:
+        """Do `work(where, prior precision, scratch, scratch, noise)` for every block."""
+        largest = max((at.stop - at.start for stream in self._streams for at, _ in stream), default=0)
 
-    @torch.no_grad()
-    def restore(self, curvature: Tensor, momentum: Tensor) -> None:
-        """Go on from saved averages; the posterior must hold the state saved with them."""
-        self.curvature.copy_(curvature)
-        self.momentum.copy_(momentum)
-        self.precision = self._prior_precision()
+        def stream(number: int) -> None:
+            with torch.no_grad():
+                a, b = (
+                    torch.empty(largest, dtype=self.curvature.dtype, device=self.curvature.device) for _ in range(2)
+                )
+                source = torch.Generator(self.curvature.device).manual_seed(derive(seed, number))
+                for at, group in self._streams[number]:
+                    size = at.stop - at.start
+                    work(at, self.precisions[group], a[:size], b[:size], source)
 
-    @torch.no_grad()
-    def natural_step(self, rate: float, step: int) -> None:
+        if len(self._streams) == 1 or torch.get_num_threads() == 1:
+            for number in range(len(self._streams)):
+                stream(number)
+        else:
+            for job in [self._pool.submit(stream, number) for number in range(len(self._streams))]:
+                job.result()
+
+    # -- a step ----------------------------------------------------------------------------------------------------
+
+    def draw(self, seed: int) -> None:
+        """Put one draw of the posterior into the network."""
+        flat, h, scale = self.flat, self.curvature, 1 / self.kl_weight
+
+        def work(at: slice, precision: float, std: Tensor, noise: Tensor, source: torch.Generator) -> None:
+            torch.mul(h[at], scale, out=std).add_(precision).rsqrt_()
+            noise.normal_(generator=source)
+            torch.addcmul(flat.means[at], noise, std, out=flat.weights[at])
+
+        self._for_blocks(work, seed)
+        flat.put()
+
+    def learn(self, rate: float, step: int, *, stds: bool = True) -> None:
+        """Take in the gradient at the draw: the curvature average, then the means.  Without `stds` the means alone, by
+        the risk alone."""
+        self.flat.take_grads()
+        g, m, m0, w, h = self.flat.grads, self.flat.means, self.posterior.prior_mean, self.flat.weights, self.curvature
+        weight, forget = self.kl_weight, 1 - self.memory
+
+        def work(at: slice, precision: float, a: Tensor, b: Tensor, _: torch.Generator) -> None:
+            if stds:
+                torch.mul(h[at], 1 / weight, out=a).add_(precision)  # 1/std²
+                torch.sub(w[at], m[at], out=b).mul_(g[at]).mul_(a)  # g ε / std
+                torch.sub(h[at], b, out=b)
+                h[at].sub_(b, alpha=forget)
+                h[at].add_(b.mul_(b).div_(a), alpha=0.5 * forget * forget / weight).clamp_(min=0.0)
+                g[at].add_(torch.sub(m[at], m0[at], out=b), alpha=weight * precision)
+            if self.moves == "adam":
+                self._adam(at, rate, step, b)
+            elif self.moves == "natural":
+                self._natural(at, rate, step, precision, a, b)
+            if self.moves != "none":
+                g[at].zero_()
+
+        self._for_blocks(work)
+
+    def _adam(self, at: slice, rate: float, step: int, scratch: Tensor) -> None:
+        g, first, second = self.flat.grads[at], self.first_moment[at], self.second_moment[at]
+        first.lerp_(g, 1 - BETA1)
+        second.mul_(BETA2).addcmul_(g, g, value=1 - BETA2)
+        torch.sqrt(second, out=scratch).div_(math.sqrt(1 - BETA2 ** (step + 1))).add_(EPSILON)
+        self.flat.means[at].addcdiv_(first, scratch, value=-rate / (1 - BETA1 ** (step + 1)))
+
+    def _natural(self, at: slice, rate: float, step: int, precision: float, a: Tensor, b: Tensor) -> None:
         """Move the means by `rate` of a Newton step (the natural gradient of the objective), at most `rate` stds each.
 
         Adam moves every weight by its rate whatever its gradient, and the wandering of weights that do not matter is
         charged in the KL; a natural step moves them in proportion to their own posterior std.
         """
-        posterior = self.posterior
-        for p, at in zip(posterior.means(), posterior.parameter_slices, strict=True):
-            mine = self.momentum[at]
-            if p.grad is None:
-                mine.mul_(MOMENTUM)
-            else:
-                mine.lerp_(p.grad.reshape(-1).to(mine.dtype), 1 - MOMENTUM)
-        pull = posterior.mean_shift().mul_(self.precision).mul_(self.kl_weight)
-        whole = pull.add_(self.momentum, alpha=1 / (1 - MOMENTUM ** (step + 1)))
-        whole.div_(self.curvature + self.kl_weight * self.precision)
-        limit = posterior.log_std.exp()
-        whole = torch.minimum(torch.maximum(whole, -limit), limit)
-        for p, at in zip(posterior.means(), posterior.parameter_slices, strict=True):
-            p.sub_(whole[at].view_as(p).to(p.dtype), alpha=rate)
+        first = self.first_moment[at]
+        first.lerp_(self.flat.grads[at], 1 - BETA1)
+        torch.add(self.curvature[at], precision * self.kl_weight, out=a)
+        torch.div(first, a, out=b).div_(1 - BETA1 ** (step + 1))
+        limit = a.div_(self.kl_weight).rsqrt_()
+        torch.minimum(b, limit, out=b)
+        torch.maximum(b, limit.neg_(), out=b)
+        self.flat.means[at].sub_(b, alpha=rate)
+
+    # -- between steps ---------------------------------------------------------------------------------------------
+
+    def _precisions(self) -> list[float]:
+        return torch.exp(-2 * self.posterior.prior_log_std.detach().double()).tolist()
 
     @torch.no_grad()
-    def add_mean_gradient(self) -> None:
-        """Add the KL's share to the gradients of the means."""
-        posterior = self.posterior
-        pull = posterior.mean_shift().mul_(self.precision).mul_(self.kl_weight)
-        for p, at in zip(posterior.means(), posterior.parameter_slices, strict=True):
-            share = pull[at].view_as(p).to(p.dtype)
-            p.grad = share if p.grad is None else p.grad.add_(share)
+    def update_prior(self) -> None:
+        """Set the prior's stds to their best values, within the scanned range and below the knee, if it is learned."""
+        posterior, flat, h = self.posterior, self.flat, self.curvature
+        if not posterior.prior_log_std.requires_grad:
+            return
+        second = torch.empty_like(h)
+
+        def work(at: slice, precision: float, a: Tensor, b: Tensor, _: torch.Generator) -> None:
+            torch.mul(h[at], 1 / self.kl_weight, out=a).add_(precision).reciprocal_()
+            torch.sub(flat.means[at], posterior.prior_mean[at], out=b)
+            torch.addcmul(a, b, b, out=second[at])
+
+        self._for_blocks(work)
+        sizes = torch.tensor([g.stop - g.start for g in posterior.group_slices], dtype=torch.float64)
+        best = 0.5 * torch.log(group_sums(second, posterior.group_slices) / sizes.to(second.device))
+        posterior.prior_log_std.copy_(best.clamp(*self.log_std_range))
+        self.precisions = self._precisions()
+
+    def rest(self) -> None:
+        """Put the means into the network and the stds into the posterior."""
+        log_std, h = self.posterior.log_std.detach(), self.curvature
+
+        def work(at: slice, precision: float, *_: object) -> None:
+            torch.mul(h[at], 1 / self.kl_weight, out=log_std[at]).add_(precision).log_().mul_(-0.5)
+
+        self._for_blocks(work)
+        self.flat.rest()
+
+    def state(self) -> dict[str, Tensor]:
+        """What has to be saved beside the posterior."""
+        return {"curvature": self.curvature, "first_moment": self.first_moment, "second_moment": self.second_moment}
+
+    @torch.no_grad()
+    def restore(self, state: dict[str, Tensor]) -> None:
+        """Go on from a saved state; the posterior must hold what was saved with it."""
+        for name, mine in self.state().items():
+            mine.copy_(state[name])
+        self.flat.adopt()
+        self.precisions = self._precisions()

@@ -63,10 +63,14 @@ class Linearised:
         return gain / (2 * std * std * self.scale)
 
 
-def linearise(model: nn.Module, batches: Batches, loss: AnyLoss, seed: int) -> Linearised:
-    """Measure the linearised network on some of the examples."""
+def linearise(model: nn.Module, batches: Batches, loss: AnyLoss, seed: int) -> Linearised | None:
+    """Measure the linearised network on some of the examples; None if no example has a gradient."""
     with _independent_rows(model, batches, loss), evaluating(model):
         gradients, losses = _gradients(model, batches, loss, seed)
+    usable = torch.isfinite(losses) & torch.isfinite(gradients).all(1)
+    gradients, losses = gradients[usable], losses[usable]
+    if not len(losses) or not bool(gradients.any()):
+        return None
     losses = losses - losses.min().clamp(max=0.0)  # a likelihood's loss may be negative
     losses = losses.clamp(min=SMALLEST_LOSS * float(losses.mean()) + 1e-300)
     residuals = losses.sqrt()

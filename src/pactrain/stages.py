@@ -20,7 +20,7 @@ from pactrain.bounds.base import Bound
 from pactrain.bounds.unbounded import Unbounded
 from pactrain.budget import Budget
 from pactrain.checkpoint import pack_optimizer, unpack_optimizer
-from pactrain.curvature import CurvatureStds
+from pactrain.curvature import CurvatureStds, Moves
 from pactrain.errors import TrainingError
 from pactrain.evaluate import evaluate, measure
 from pactrain.kl_weight import first_weight, followed_weight
@@ -94,14 +94,17 @@ class Trainer:
         rule_epochs = rules.stage1_epochs(steps_per_epoch)
         self.stage1_limit, self.stage2_limit = budget.epochs_of_stages(rule_epochs, rules)
         self.range = (float(moment.log_stds[0]), float(moment.log_stds[-1]))
-        self.curvature = self._curvature() if rules.stds == "curvature" else None
-        self.natural = rules.means == "natural" and self.curvature is not None and optimizer is None
-        self.optimizer = optimizer(self._param_groups()) if optimizer else adam(self._param_groups(), rules)
-        self.base_rates = [float(group["lr"]) for group in self.optimizer.param_groups]
+        own = rules.stds == "curvature" and optimizer is None  # means and stds in one pass
+        self.curvature = self._curvature(rules.means if own else "none") if rules.stds == "curvature" else None
+        self.optimizer: torch.optim.Optimizer | None = None
+        if not own:
+            self.optimizer = optimizer(self._param_groups()) if optimizer else adam(self._param_groups(), rules)
+        self.base_rates = [float(group["lr"]) for group in self.optimizer.param_groups] if self.optimizer else []
+        self.rate = rules.lr
         self._train_view = batches.subset(HISTORY_EXAMPLES, derive(seed, "history"))
         self._test_view = test.subset(HISTORY_EXAMPLES, derive(seed, "history")) if test is not None else None
 
-    def _curvature(self) -> CurvatureStds:
+    def _curvature(self, moves: Moves) -> CurvatureStds:
         """Closed-form stds; a prior wider than it starts pays off only where no moment ψ grows with it."""
         start = float(self.posterior.prior_log_std.detach().max())
         bounded = isinstance(self.bound, Bound)
@@ -111,10 +114,11 @@ class Trainer:
             memory=self.rules.curvature_memory,
             log_std_range=(self.range[0], max(start, self.range[0]) + (PRIOR_GROWTH if bounded else 0.0)),
             first=self.rules.first_curvature,
+            moves=moves,
         )
 
     def _follow_bound(self, risk: float) -> None:
-        if self.curvature is not None:
+        if self.curvature is not None and isinstance(self.bound, Bound):
             kl = float(self.posterior.kl_by_group().sum())
             self.curvature.kl_weight = followed_weight(self.bound, self.held_gamma, risk, kl)
 
@@ -130,6 +134,13 @@ class Trainer:
 
     def epochs(self) -> Iterable[Record]:
         """Train, yielding one record an epoch, until the rules or the budget end it."""
+        try:
+            yield from self._epochs()
+        finally:
+            if self.curvature is not None:
+                self.curvature.flat.release()
+
+    def _epochs(self) -> Iterable[Record]:
         p = self.progress
         while not p.done:
             started = time.monotonic()
@@ -148,6 +159,13 @@ class Trainer:
             yield record
 
     def _epoch(self) -> float:
+        try:
+            return self._steps()
+        finally:
+            if self.curvature is not None:
+                self.curvature.rest()
+
+    def _steps(self) -> float:
         p, total, count = self.progress, 0.0, 0
         seed_global(derive(self.seed, "epoch", p.epoch))  # dropout and the user's own randomness
         started = time.monotonic()
@@ -157,21 +175,39 @@ class Trainer:
             total += self._step(batch)
             p.step += 1
             count += 1
-            if self.curvature is not None and p.stage == 1 and index % PRIOR_STEPS == PRIOR_STEPS - 1:
+            if self.curvature is not None and p.stage == 1 and p.step % PRIOR_STEPS == 0:
                 self.curvature.update_prior()
             if self.stop():
                 raise KeyboardInterrupt
             if self.budget.over(now):
                 break
         if self.curvature is not None and p.stage == 1:
-            self.curvature.update_prior()
+            if self.steps_per_epoch >= PRIOR_STEPS or p.stage1_epochs + 1 >= self.stage1_limit:
+                self.curvature.update_prior()
             self._follow_bound(total / max(1, count))
         return total / max(1, count)
 
     def _step(self, batch: Any) -> float:
-        posterior, p = self.posterior, self.progress
+        return self._gradient_step(batch) if self.curvature is None else self._curvature_step(self.curvature, batch)
+
+    def _curvature_step(self, curvature: CurvatureStds, batch: Any) -> float:
+        p = self.progress
+        curvature.draw(derive(self.seed, "noise", p.step))
+        risk = per_example(self.loss, self.posterior.model, batch).mean()
+        value = float(risk.detach())
+        if not math.isfinite(value):
+            raise self._not_finite(value)
+        risk.backward()
+        curvature.learn(self.rate, p.step, stds=p.stage == 1)
+        if self.optimizer is not None:
+            curvature.flat.step(self.optimizer)
+        return value
+
+    def _gradient_step(self, batch: Any) -> float:
+        posterior, p, optimizer = self.posterior, self.progress, self.optimizer
+        assert optimizer is not None
         noise = generator(posterior.log_std.device, self.seed, "noise", p.step)
-        self.optimizer.zero_grad(set_to_none=True)
+        optimizer.zero_grad(set_to_none=True)
         posterior.log_std.grad = posterior.prior_log_std.grad = None
         with posterior.sampled(noise) as model:
             losses = per_example(self.loss, model, batch)
@@ -179,23 +215,16 @@ class Trainer:
             value = float(risk.detach())
             if not math.isfinite(value):
                 raise self._not_finite(value)
-            if p.stage == 1 and self.curvature is None:
+            if p.stage == 1:
                 self.bound(losses, posterior).total.backward()
             else:
                 risk.backward()
         if p.stage == 2:
             posterior.log_std.grad = None
-        elif self.curvature is not None:
-            self.curvature.update()
-            if not self.natural:
-                self.curvature.add_mean_gradient()
         else:
             self._warm_up()
-        if self.natural and p.stage == 1 and self.curvature is not None:
-            self.curvature.natural_step(float(self.optimizer.param_groups[0]["lr"]), p.step)
-        else:
-            self.optimizer.step()
-        if p.stage == 1 and self.curvature is None and posterior.prior_log_std.requires_grad:
+        optimizer.step()
+        if p.stage == 1 and posterior.prior_log_std.requires_grad:
             with torch.no_grad():
                 posterior.prior_log_std.clamp_(*self.range)
         return value
@@ -216,8 +245,10 @@ class Trainer:
         share = (done + index / self.steps_per_epoch) / max(1, limit)
         share = min(1.0, max(share, self.budget.share_of_stage(p.stage, now, self.rules)))
         factor = 0.5 * (1 + math.cos(math.pi * share))
-        for group, rate in zip(self.optimizer.param_groups, self.base_rates, strict=True):
-            group["lr"] = rate * factor
+        self.rate = self.rules.lr * factor
+        if self.optimizer is not None:
+            for group, rate in zip(self.optimizer.param_groups, self.base_rates, strict=True):
+                group["lr"] = rate * factor
 
     # -- stages ----------------------------------------------------------------------------------------------------
 
@@ -285,6 +316,8 @@ class Trainer:
 
     def _not_finite(self, value: float) -> TrainingError:
         posterior, p = self.posterior, self.progress
+        if self.curvature is not None:
+            self.curvature.rest()
         with torch.no_grad():
             moved = posterior.mean_shift().abs() / posterior.log_std.exp()
             peaks = [float(moved[at].max()) for at in posterior.group_slices]
@@ -302,10 +335,10 @@ class Trainer:
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """Everything needed to go on, as named tensors and plain values."""
-        tensors, packed = pack_optimizer(self.optimizer)
+        tensors, packed = pack_optimizer(self.optimizer) if self.optimizer is not None else ({}, {})
         tensors |= {f"posterior/{k}": v for k, v in unique_state(self.posterior).items()}
         if self.curvature is not None:
-            tensors |= {"curvature": self.curvature.curvature, "momentum": self.curvature.momentum}
+            tensors |= self.curvature.state()
         if self.stage1_end is not None:
             tensors |= {f"stage1/{f.name}": getattr(self.stage1_end, f.name) for f in fields(Snapshot)}
         values = asdict(self.progress)
@@ -320,12 +353,13 @@ class Trainer:
             for name, tensor in unique_state(self.posterior).items():
                 tensor.copy_(kept[name])
         if self.curvature is not None:
-            self.curvature.restore(tensors["curvature"], tensors["momentum"])
+            self.curvature.restore(tensors)
             self.curvature.kl_weight = values["kl_weight"]
         if "stage1/means" in tensors:
             device = self.posterior.log_std.device
             self.stage1_end = Snapshot(**{f.name: tensors[f"stage1/{f.name}"].to(device) for f in fields(Snapshot)})
-        unpack_optimizer(self.optimizer, tensors, values["optimizer"])
+        if self.optimizer is not None:
+            unpack_optimizer(self.optimizer, tensors, values["optimizer"])
         progress = dict(values["progress"])
         progress["best_loss"] = math.inf if progress["best_loss"] is None else progress["best_loss"]
         self.progress = Progress(**progress)

@@ -1,0 +1,79 @@
+"""All random weights of a network as one vector, so that a step is a few passes over memory and not a few per layer."""
+
+import torch
+from torch import Tensor
+
+from pactrain.posterior import Posterior
+
+
+class FlatWeights:
+    """The means, the weights in place and their gradients as flat vectors in the posterior's order.
+
+    Where all weights are plain contiguous tensors of one dtype the network's parameters become views of `weights` and
+    their gradients views of `grads`, until `release()`; otherwise values are copied to and fro.
+    """
+
+    def __init__(self, posterior: Posterior) -> None:
+        self.posterior = posterior
+        self._params = posterior.means()
+        self._where = posterior.parameter_slices
+        self.aliased = len({p.dtype for p in self._params}) == 1 and all(
+            type(p) is torch.nn.Parameter and p.is_contiguous() for p in self._params
+        )
+        with torch.no_grad():
+            self.weights = torch.cat([p.detach().reshape(-1).to(posterior.log_std.dtype) for p in self._params])
+            self.means, self.grads = self.weights.clone(), torch.zeros_like(self.weights)
+        if self.aliased:
+            for p, weights, grads in zip(self._params, self._views(self.weights), self._views(self.grads), strict=True):
+                p.data, p.grad = weights, grads
+
+    def _views(self, flat: Tensor) -> list[Tensor]:
+        return [flat[at].view_as(p) for p, at in zip(self._params, self._where, strict=True)]
+
+    @torch.no_grad()
+    def put(self) -> None:
+        """Show `weights` to the network."""
+        if not self.aliased:
+            torch._foreach_copy_([p.detach() for p in self._params], self._views(self.weights))
+            for p in self._params:
+                p.grad = None
+
+    @torch.no_grad()
+    def take_grads(self) -> None:
+        """Bring the gradients that a backward pass left into `grads`."""
+        if self.aliased:
+            return
+        for p, mine in zip(self._params, self._views(self.grads), strict=True):
+            mine.zero_() if p.grad is None else mine.copy_(p.grad)
+
+    @torch.no_grad()
+    def step(self, optimizer: torch.optim.Optimizer) -> None:
+        """Let an optimiser move the means by `grads`."""
+        self.rest()
+        if not self.aliased:
+            for p, mine in zip(self._params, self._views(self.grads), strict=True):
+                p.grad = mine.to(p.dtype, copy=True)
+        optimizer.step()
+        self.adopt()
+        self.grads.zero_()
+
+    @torch.no_grad()
+    def rest(self) -> None:
+        """Put the means into the network."""
+        self.weights.copy_(self.means)
+        self.put()
+
+    @torch.no_grad()
+    def adopt(self) -> None:
+        """Take the network's present weights for the means."""
+        for p, mine in zip(self._params, self._views(self.means), strict=True):
+            mine.copy_(p)
+
+    @torch.no_grad()
+    def release(self) -> None:
+        """Give every parameter a storage of its own again, holding the mean."""
+        self.rest()
+        for p in self._params:
+            if self.aliased:
+                p.data = p.data.clone()
+            p.grad = None
