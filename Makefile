@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: train test check results wheel clean
+.PHONY: train test check results auto-bench wheel clean
 
 train: .venv/ready
 	$(BIN)/pactrain train $(ARGS)
@@ -17,6 +17,10 @@ check: .venv/ready
 
 results: .venv/ready
 	$(BIN)/python benchmarks/results.py --readme README.md $(ARGS)
+
+auto-bench: .venv/ready
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[text]'
+	$(BIN)/python benchmarks/auto.py $(ARGS)
 
 wheel: .venv/ready
 	rm -rf dist

@@ -1,10 +1,12 @@
 """Closed-form stds and natural steps on a loss whose curvature is known."""
 
+import pytest
 import torch
 from torch import Tensor, nn
 
 from pactrain import Posterior, Prior
 from pactrain.curvature import CurvatureStds
+from tests.zoo import build, rows
 
 CURVATURES = torch.tensor([0.0, 0.5, 4.0])
 TARGET = torch.tensor([1.0, 1.0, 1.0])
@@ -51,3 +53,88 @@ def test_the_prior_minimises_the_divergence() -> None:
     at_best = posterior.kl_by_group().sum()
     for nudge in (-0.05, 0.05):
         assert posterior.kl_by_group(posterior.prior_log_std.detach() + nudge).sum() > at_best
+
+
+def reference_step(
+    h: Tensor, mean: Tensor, mean0: Tensor, weights: Tensor, grad: Tensor, precision: Tensor, forget: float
+) -> tuple[Tensor, Tensor]:
+    """The formulas of the module's head written out, in float64: the new curvature, and the gradient of the objective."""
+    variance = 1 / (h / WEIGHT + precision)
+    observed = grad * ((weights - mean) / variance.sqrt()) / variance.sqrt()
+    gap = h - observed
+    new = h - forget * gap + 0.5 * forget**2 * gap**2 / (h + WEIGHT * precision)
+    divergence = lambda m: 0.5 * (precision * (m - mean0) ** 2).sum()  # noqa: E731
+    pull = torch.autograd.functional.jacobian(divergence, mean)
+    return new.clamp(min=0), grad + WEIGHT * pull
+
+
+@pytest.mark.parametrize("name", ["mlp", "tied", "mixed"])
+def test_a_step_is_the_plain_formula(name: str) -> None:
+    model = build("tied" if name == "tied" else "mlp")
+    if name == "mixed":
+        model[0].to(torch.float64)  # type: ignore[index]
+        model.register_forward_pre_hook(lambda _, args: (args[0].double(),))
+        model[0].register_forward_hook(lambda _, args, out: out.float())  # type: ignore[index]
+    x, y = rows(40)
+    posterior = Posterior(model, Prior(per="layer", std=0.05))
+    stds = CurvatureStds(posterior, kl_weight=WEIGHT, memory=0.9, log_std_range=(-6, 1))
+    assert stds.flat.aliased is (name != "mixed")
+    twin = nn.Parameter(stds.flat.means.double().clone())
+    adam = torch.optim.Adam([twin], lr=0.01)
+    mean0 = posterior.prior_mean.double().clone()
+    for step in range(5):
+        h, mean = stds.curvature.double().clone(), stds.flat.means.double().clone()
+        stds.draw(step)
+        weights = stds.flat.weights.double().clone()
+        nn.functional.cross_entropy(model(x), y).backward()
+        stds.flat.take_grads()
+        grad = stds.flat.grads.double().clone()
+        precision = torch.cat(
+            [
+                torch.full((at.stop - at.start,), p).double()
+                for at, p in zip(posterior.group_slices, stds.precisions, strict=True)
+            ]
+        )
+        stds.learn(0.01, step)
+        new, twin.grad = reference_step(h, mean, mean0, weights, grad, precision, 0.1)
+        adam.step()
+        torch.testing.assert_close(stds.curvature.double(), new, rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(stds.flat.means.double(), twin.detach(), rtol=1e-4, atol=2e-5)
+        if step == 2:
+            stds.update_prior()
+    stds.rest()
+    torch.testing.assert_close(
+        (-2 * posterior.log_std.detach()).exp().double(),
+        stds.curvature.double() / WEIGHT + spread_of(stds),
+        rtol=1e-4,
+        atol=0,
+    )
+    stds.flat.release()
+    kept = [p.detach().clone() for p in posterior.means()]
+    stds.flat.weights.zero_()
+    assert all(torch.equal(a, b) for a, b in zip(kept, posterior.means(), strict=True))
+
+
+def spread_of(stds: CurvatureStds) -> Tensor:
+    sizes = [at.stop - at.start for at in stds.posterior.group_slices]
+    return torch.cat([torch.full((n,), p).double() for n, p in zip(sizes, stds.precisions, strict=True)])
+
+
+def test_noise_is_standard_normal_and_the_same_on_any_number_of_threads() -> None:
+    draws = []
+    threads = torch.get_num_threads()
+    try:
+        for number in (1, 2):
+            torch.set_num_threads(number)
+            posterior = Posterior(nn.Linear(500, 400), Prior(std=0.1))
+            stds = CurvatureStds(posterior, kl_weight=WEIGHT, memory=0.9, log_std_range=(-6, 1))
+            assert len(stds._streams) == 2
+            stds.draw(7)
+            draws.append((stds.flat.weights - stds.flat.means) / posterior.log_std.detach().exp())
+    finally:
+        torch.set_num_threads(threads)
+    torch.testing.assert_close(draws[0], draws[1], rtol=1e-3, atol=1e-4)
+    halves = draws[0].split(len(draws[0]) // 2)
+    assert abs(float((halves[0] * halves[1]).mean())) < 0.02
+    assert float(draws[0].mean()) == pytest.approx(0, abs=0.01)
+    assert float(draws[0].std()) == pytest.approx(1, abs=0.01)
