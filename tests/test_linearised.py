@@ -70,11 +70,14 @@ def test_noisier_data_is_held_closer_to_the_prior() -> None:
 
 
 def test_the_least_gain_is_enough_and_no_more_than_the_best() -> None:
-    falling = Linearised(1.0, 1.0, tuple(1 / (1 + GAINS)))
+    falling = Linearised(1.0, 1.0, tuple(1 / (1 + GAINS)), (0.0,) * len(GAINS))
     least = falling.least_gain(0.8, 0.01)
     assert 1 - 1 / (1 + least) == pytest.approx(0.8, abs=0.05)
     assert falling.least_gain(0.8, 50.0) >= 50.0
-    rising = Linearised(1.0, 1.0, tuple(1 + GAINS))
+    rising = Linearised(1.0, 1.0, tuple(1 + GAINS), (0.0,) * len(GAINS))
+    assert falling.best_gain() == GAINS[-1]
+    unsure = Linearised(1.0, 1.0, tuple(1 / (1 + GAINS)), (0.1,) * len(GAINS))
+    assert unsure.best_gain() == pytest.approx(9, rel=0.3)
     assert rising.least_gain(0.8, 1.0) == rising.best_gain() == GAINS[0]
 
 

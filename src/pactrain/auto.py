@@ -62,8 +62,10 @@ class Rules:
     means: Literal["adam", "natural"] = "adam"
     warmup_epochs: int = 0
 
-    # Steps.  The rate was picked with γ2, on the same prototypes (1e-3 and 3e-3 were tried).  It falls to zero within stage 1 because wandering means are charged in the KL.
-    lr: float = 3e-3
+    # Steps.  Adam moves a weight by about its rate, so the rate is given in stds of the prior at the start, which follow the
+    # scale of the network and of its inputs.  It falls to zero within stage 1 because wandering means are charged in the KL.
+    step_in_stds: float = 0.2
+    lr: float | None = None
     std_lr: float = 3e-3
     decay: bool = True
     batch_size: int = 64
@@ -136,6 +138,10 @@ class Rules:
             return self.gamma_max
         classes = names_classes(loss, next(iter(batches.ordered())))
         return found.gamma(found.least_gain(self.class_share, self.class_gain) if classes else found.best_gain(), std)
+
+    def rate(self, std: float) -> float:
+        """The learning rate of the means, with a prior that starts at `std`."""
+        return self.lr if self.lr is not None else self.step_in_stds * std
 
     def start_std(self, posterior: Posterior, bound: Unbounded) -> float:
         """The std at which prior and posterior start."""

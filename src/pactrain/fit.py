@@ -154,6 +154,7 @@ def fit(
             objective,
             rules,
             moment=moment,
+            lr=rules.rate(std),
             held_gamma=rules.held_gamma(posterior, batches, trained_on, std, seed),
             seed=seed,
             steps_per_epoch=steps,
@@ -261,6 +262,7 @@ def _metrics(trainer: Trainer, scores: dict[str, Scores], seconds: float, folder
     before = folder.seconds_before if folder is not None else 0.0
     metrics |= {
         "held_gamma": trainer.held_gamma,
+        "learning_rate": trainer.lr,
         "seconds": round(seconds + before, 3),
         "steps": p.step,
         "stage1_epochs": p.stage1_epochs,

@@ -7,8 +7,8 @@ out at
 
     s_j' = [(K + ρ)⁻¹ s]_j / [(K + ρ)⁻¹]_jj
 
-for all examples from one decomposition of K.  The ρ with the smallest mean of s_j'² says how noisy the data is as seen by this
-network, in units that do not depend on the scale of the loss, of the features or of the prior.
+for all examples from one decomposition of K.  The largest ρ whose mean of s_j'² is within a standard error of the smallest says
+how noisy the data is as seen by this network, in units that do not depend on the scale of the loss, of the features or of the prior.
 """
 
 import math
@@ -47,10 +47,12 @@ class Linearised:
     scale: float  # K̄
     untrained: float
     left_out: tuple[float, ...]  # at each of GAINS
+    errors: tuple[float, ...]  # standard error of its difference to the smallest of them
 
     def best_gain(self) -> float:
-        """The gain at which left-out examples are predicted best."""
-        return float(GAINS[int(np.argmin(self.left_out))])
+        """The least gain at which left-out examples are predicted as well as at any, by one standard error."""
+        best = min(self.left_out)
+        return next(float(g) for g, v, e in zip(GAINS, self.left_out, self.errors, strict=True) if v - e <= best)
 
     def least_gain(self, share: float, floor: float) -> float:
         """The least gain above `floor` at which the loss has fallen by `share` of what it falls by at best; no more than the best."""
@@ -81,12 +83,13 @@ def linearise(model: nn.Module, batches: Batches, loss: AnyLoss, seed: int) -> L
 def _leave_out(kernel: Any, residuals: Any) -> Linearised:
     values, vectors = np.linalg.eigh(kernel)
     values, scale = np.clip(values, 0.0, None), float(np.mean(np.diag(kernel)))
-    losses = []
-    for gain in GAINS:
+    squares = np.empty((len(GAINS), len(residuals)))
+    for i, gain in enumerate(GAINS):
         inverse = 1 / (values + scale / gain)
-        left_out = (vectors * inverse) @ (vectors.T @ residuals) / ((vectors**2) @ inverse)
-        losses.append(float(np.mean(left_out**2)))
-    return Linearised(scale, float(np.mean(residuals**2)), tuple(losses))
+        squares[i] = ((vectors * inverse) @ (vectors.T @ residuals) / ((vectors**2) @ inverse)) ** 2
+    losses = squares.mean(axis=1)
+    errors = (squares - squares[losses.argmin()]).std(axis=1) / math.sqrt(len(residuals))
+    return Linearised(scale, float(np.mean(residuals**2)), tuple(losses.tolist()), tuple(errors.tolist()))
 
 
 def _gradients(model: nn.Module, batches: Batches, loss: AnyLoss, seed: int) -> tuple[Tensor, Tensor]:

@@ -59,6 +59,7 @@ def train_prior(
         bound,
         AUTO,
         moment=moment,
+        lr=AUTO.rate(std),
         held_gamma=AUTO.held_gamma(posterior, rows, loss, std, seed),
         seed=derive(seed, "prior"),
         steps_per_epoch=steps,

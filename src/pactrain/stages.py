@@ -76,6 +76,7 @@ class Trainer:
         *,
         moment: Moment,
         held_gamma: float,
+        lr: float,
         seed: int,
         steps_per_epoch: int,
         start_loss: float,
@@ -98,9 +99,11 @@ class Trainer:
         self.curvature = self._curvature(rules.means if own else "none") if rules.stds == "curvature" else None
         self.optimizer: torch.optim.Optimizer | None = None
         if not own:
-            self.optimizer = optimizer(self._param_groups()) if optimizer else adam(self._param_groups(), rules)
+            self.optimizer = (
+                optimizer(self._param_groups()) if optimizer else adam(self._param_groups(), (lr, rules.std_lr))
+            )
         self.base_rates = [float(group["lr"]) for group in self.optimizer.param_groups] if self.optimizer else []
-        self.rate = rules.lr
+        self.lr = self.rate = lr
         self._train_view = batches.subset(HISTORY_EXAMPLES, derive(seed, "history"))
         self._test_view = test.subset(HISTORY_EXAMPLES, derive(seed, "history")) if test is not None else None
 
@@ -245,7 +248,7 @@ class Trainer:
         share = (done + index / self.steps_per_epoch) / max(1, limit)
         share = min(1.0, max(share, self.budget.share_of_stage(p.stage, now, self.rules)))
         factor = 0.5 * (1 + math.cos(math.pi * share))
-        self.rate = self.rules.lr * factor
+        self.rate = self.lr * factor
         if self.optimizer is not None:
             for group, rate in zip(self.optimizer.param_groups, self.base_rates, strict=True):
                 group["lr"] = rate * factor
@@ -370,8 +373,8 @@ def unique_state(module: torch.nn.Module) -> dict[str, Tensor]:
     return dict(module.named_parameters()) | dict(module.named_buffers())
 
 
-def adam(groups: list[dict[str, Any]], rules: Rules) -> torch.optim.Optimizer:
+def adam(groups: list[dict[str, Any]], lrs: tuple[float, float]) -> torch.optim.Optimizer:
     """The default optimiser, as one kernel for all weights where torch has one."""
-    rates = [group | {"lr": rate} for group, rate in zip(groups, (rules.lr, rules.std_lr), strict=False)]
+    rates = [group | {"lr": rate} for group, rate in zip(groups, lrs, strict=False)]
     devices = {p.device.type for group in groups for p in group["params"]}
     return torch.optim.Adam(rates, fused=True if devices <= {"cpu", "cuda"} else None)
