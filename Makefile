@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: train test check results auto-bench wheel clean
+.PHONY: train test check auto-bench wheel clean
 
 train: .venv/ready
 	$(BIN)/pactrain train $(ARGS)
@@ -14,9 +14,6 @@ check: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-
-results: .venv/ready
-	$(BIN)/python benchmarks/results.py --readme README.md $(ARGS)
 
 auto-bench: .venv/ready
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[text]'

@@ -33,6 +33,7 @@ from pactrain.losses import per_example, resolve
 
 GRID = list(itertools.product((1e-3, 3e-3, 1e-2), (0.0, 1e-2, 1e-1)))
 LOOK = 20  # steps between looks at the validation rows
+MARK, END = "<!-- results: made by benchmarks/auto.py -->", "<!-- end of results -->"
 METHODS = ("plain", "auto", "adam", "adamw", "authors", "paper")
 ABLATIONS: dict[str, dict[str, Any]] = {
     "auto: γ = 2000 for all": {"held": "gamma_max"},
@@ -214,9 +215,11 @@ def main() -> None:
     parser.add_argument("--methods", default=",".join(METHODS), help="of those above, or an ablation")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--workers", type=int, default=2, help="processes, one thread each")
-    parser.add_argument("--store", type=Path, default=Path("runs/auto-bench.jsonl"), help="one JSON line a result")
+    parser.add_argument(
+        "--store", type=Path, default=Path("benchmarks/results/auto.jsonl"), help="one JSON line a result"
+    )
     parser.add_argument("--table-only", action="store_true")
-    parser.add_argument("--markdown", type=Path, help="write the table there too")
+    parser.add_argument("--document", type=Path, help="a page to put the table into, between its two marks")
     options = parser.parse_args()
     rows, methods = options.rows.split(","), options.methods.split(",")
     unknown = [r for r in rows if r not in ROWS] + [m for m in methods if m not in (*METHODS, *ABLATIONS)]
@@ -230,8 +233,13 @@ def main() -> None:
         results += _carry_out(plan, options)
     text = table([r for r in results if r["row"] in rows], methods)
     print(text)
-    if options.markdown:
-        options.markdown.write_text(text + "\n")
+    if options.document:
+        page = options.document.read_text()
+        before, _, rest = page.partition(MARK)
+        _, _, after = rest.partition(END)
+        if not rest or not after:
+            parser.error(f"{options.document} has no lines {MARK!r} and {END!r} to put the table between")
+        options.document.write_text(f"{before}{MARK}\n{text}\n{END}{after}")
 
 
 def _carry_out(plan: list[tuple[str, int, str]], options: argparse.Namespace) -> list[dict[str, Any]]:
