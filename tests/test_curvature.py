@@ -126,7 +126,7 @@ def test_noise_is_standard_normal_and_the_same_on_any_number_of_threads() -> Non
     try:
         for number in (1, 2):
             torch.set_num_threads(number)
-            posterior = Posterior(nn.Linear(500, 400), Prior(std=0.1))
+            posterior = Posterior(nn.Linear(800, 400), Prior(std=0.1))
             stds = CurvatureStds(posterior, kl_weight=WEIGHT, memory=0.9, log_std_range=(-6, 1))
             assert len(stds._streams) == 2
             stds.draw(7)

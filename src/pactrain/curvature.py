@@ -19,13 +19,13 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 
 from pactrain.flat import FlatWeights
-from pactrain.gaussian import group_sums
+from pactrain.gaussian import group_sums, spread
 from pactrain.posterior import Posterior
 from pactrain.seeds import derive
 
@@ -34,6 +34,9 @@ BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 
 BLOCK = 32_768
 """Weights in a block on a CPU: torch splits larger operations among threads, which the blocks make needless."""
+
+ONE_BLOCK = 262_144
+"""Up to this many weights everything is one block: there the calls cost more than the memory."""
 
 STREAMS = 2
 """Streams of noise in a step, each for one half of the blocks; a fixed number, so that no result depends on the machine."""
@@ -57,7 +60,7 @@ class CurvatureStds:
         self.posterior, self.kl_weight, self.memory, self.moves = posterior, kl_weight, memory, moves
         self.log_std_range = log_std_range
         self.flat = FlatWeights(posterior)
-        self.precisions = self._precisions()
+        self._set_precisions()
         self.curvature = torch.empty_like(self.flat.means)
         for at, precision in zip(posterior.group_slices, self.precisions, strict=True):
             self.curvature[at] = first * kl_weight * precision  # the data's information to begin with
@@ -70,7 +73,9 @@ class CurvatureStds:
 
     @cached_property
     def _streams(self) -> list[list[tuple[slice, int]]]:
-        """(where, group) of every block, shared out evenly among the streams."""
+        """(where, group) of every block, shared out evenly among the streams; group −1 stands for all of them."""
+        if len(self.curvature) <= ONE_BLOCK:
+            return [[(slice(0, len(self.curvature)), -1)]]
         on_cpu = self.curvature.device.type == "cpu"
         blocks = []
         for group, at in enumerate(self.posterior.group_slices):
@@ -85,8 +90,9 @@ class CurvatureStds:
     def _pool(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(STREAMS, thread_name_prefix="pactrain")
 
-    def _for_blocks(self, work: Callable[[slice, float, Tensor, Tensor, torch.Generator], None], seed: int = 0) -> None:
-        """Do `work(where, prior precision, scratch, scratch, noise)` for every block."""
+    def _for_blocks(self, work: Callable[[slice, Any, Tensor, Tensor, torch.Generator], None], seed: int = 0) -> None:
+        """Do `work(where, prior precision, scratch, scratch, noise)` for every block; the precision is a number, or a
+        vector where the block spans groups."""
         largest = max((at.stop - at.start for stream in self._streams for at, _ in stream), default=0)
 
         def stream(number: int) -> None:
@@ -97,7 +103,8 @@ class CurvatureStds:
                 source = torch.Generator(self.curvature.device).manual_seed(derive(seed, number))
                 for at, group in self._streams[number]:
                     size = at.stop - at.start
-                    work(at, self.precisions[group], a[:size], b[:size], source)
+                    precision = self.precisions[group] if group >= 0 else self._all_precisions
+                    work(at, precision, a[:size], b[:size], source)
 
         if len(self._streams) == 1 or torch.get_num_threads() == 1:
             for number in range(len(self._streams)):
@@ -112,7 +119,7 @@ class CurvatureStds:
         """Put one draw of the posterior into the network."""
         flat, h, scale = self.flat, self.curvature, 1 / self.kl_weight
 
-        def work(at: slice, precision: float, std: Tensor, noise: Tensor, source: torch.Generator) -> None:
+        def work(at: slice, precision: Any, std: Tensor, noise: Tensor, source: torch.Generator) -> None:
             torch.mul(h[at], scale, out=std).add_(precision).rsqrt_()
             noise.normal_(generator=source)
             torch.addcmul(flat.means[at], noise, std, out=flat.weights[at])
@@ -127,14 +134,14 @@ class CurvatureStds:
         g, m, m0, w, h = self.flat.grads, self.flat.means, self.posterior.prior_mean, self.flat.weights, self.curvature
         weight, forget = self.kl_weight, 1 - self.memory
 
-        def work(at: slice, precision: float, a: Tensor, b: Tensor, _: torch.Generator) -> None:
+        def work(at: slice, precision: Any, a: Tensor, b: Tensor, _: torch.Generator) -> None:
             if stds:
                 torch.mul(h[at], 1 / weight, out=a).add_(precision)  # 1/std²
                 torch.sub(w[at], m[at], out=b).mul_(g[at]).mul_(a)  # g ε / std
                 torch.sub(h[at], b, out=b)
                 h[at].sub_(b, alpha=forget)
                 h[at].add_(b.mul_(b).div_(a), alpha=0.5 * forget * forget / weight).clamp_(min=0.0)
-                g[at].add_(torch.sub(m[at], m0[at], out=b), alpha=weight * precision)
+                g[at].add_(torch.sub(m[at], m0[at], out=b).mul_(precision), alpha=weight)
             if self.moves == "adam":
                 self._adam(at, rate, step, b)
             elif self.moves == "natural":
@@ -151,7 +158,7 @@ class CurvatureStds:
         torch.sqrt(second, out=scratch).div_(math.sqrt(1 - BETA2 ** (step + 1))).add_(EPSILON)
         self.flat.means[at].addcdiv_(first, scratch, value=-rate / (1 - BETA1 ** (step + 1)))
 
-    def _natural(self, at: slice, rate: float, step: int, precision: float, a: Tensor, b: Tensor) -> None:
+    def _natural(self, at: slice, rate: float, step: int, precision: Any, a: Tensor, b: Tensor) -> None:
         """Move the means by `rate` of a Newton step (the natural gradient of the objective), at most `rate` stds each.
 
         Adam moves every weight by its rate whatever its gradient, and the wandering of weights that do not matter is
@@ -168,8 +175,15 @@ class CurvatureStds:
 
     # -- between steps ---------------------------------------------------------------------------------------------
 
-    def _precisions(self) -> list[float]:
-        return torch.exp(-2 * self.posterior.prior_log_std.detach().double()).tolist()
+    @torch.no_grad()
+    def _set_precisions(self) -> None:
+        """1/prior_std² of each group; for a single block also of each weight."""
+        precisions = torch.exp(-2 * self.posterior.prior_log_std.detach().double())
+        self.precisions: list[float] = precisions.tolist()
+        one_block = len(self.flat.means) <= ONE_BLOCK
+        self._all_precisions = (
+            spread(precisions.to(self.flat.means), self.flat.means, self.posterior.group_slices) if one_block else None
+        )
 
     @torch.no_grad()
     def update_prior(self) -> None:
@@ -179,7 +193,7 @@ class CurvatureStds:
             return
         second = torch.empty_like(h)
 
-        def work(at: slice, precision: float, a: Tensor, b: Tensor, _: torch.Generator) -> None:
+        def work(at: slice, precision: Any, a: Tensor, b: Tensor, _: torch.Generator) -> None:
             torch.mul(h[at], 1 / self.kl_weight, out=a).add_(precision).reciprocal_()
             torch.sub(flat.means[at], posterior.prior_mean[at], out=b)
             torch.addcmul(a, b, b, out=second[at])
@@ -188,13 +202,13 @@ class CurvatureStds:
         sizes = torch.tensor([g.stop - g.start for g in posterior.group_slices], dtype=torch.float64)
         best = 0.5 * torch.log(group_sums(second, posterior.group_slices) / sizes.to(second.device))
         posterior.prior_log_std.copy_(best.clamp(*self.log_std_range))
-        self.precisions = self._precisions()
+        self._set_precisions()
 
     def rest(self) -> None:
         """Put the means into the network and the stds into the posterior."""
         log_std, h = self.posterior.log_std.detach(), self.curvature
 
-        def work(at: slice, precision: float, *_: object) -> None:
+        def work(at: slice, precision: Any, *_: object) -> None:
             torch.mul(h[at], 1 / self.kl_weight, out=log_std[at]).add_(precision).log_().mul_(-0.5)
 
         self._for_blocks(work)
@@ -210,4 +224,4 @@ class CurvatureStds:
         for name, mine in self.state().items():
             mine.copy_(state[name])
         self.flat.adopt()
-        self.precisions = self._precisions()
+        self._set_precisions()
