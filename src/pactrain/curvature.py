@@ -19,6 +19,7 @@ import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal
 
 import torch
@@ -32,11 +33,8 @@ from pactrain.seeds import derive
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 """Adam's constants."""
 
-BLOCK = 32_768
-"""Weights in a block on a CPU: torch splits larger operations among threads, which the blocks make needless."""
-
-ONE_BLOCK = 262_144
-"""Up to this many weights everything is one block: there the calls cost more than the memory."""
+BLOCK = 262_144
+"""Most weights in a block on a CPU; in smaller ones the calls cost more than the memory saves.  A network no larger is one block."""
 
 STREAMS = 2
 """Streams of noise in a step, each for one half of the blocks; a fixed number, so that no result depends on the machine."""
@@ -74,17 +72,18 @@ class CurvatureStds:
     @cached_property
     def _streams(self) -> list[list[tuple[slice, int]]]:
         """(where, group) of every block, shared out evenly among the streams; group −1 stands for all of them."""
-        if len(self.curvature) <= ONE_BLOCK:
+        if len(self.curvature) <= BLOCK:
             return [[(slice(0, len(self.curvature)), -1)]]
         on_cpu = self.curvature.device.type == "cpu"
         blocks = []
         for group, at in enumerate(self.posterior.group_slices):
-            size = BLOCK if on_cpu else max(1, at.stop - at.start)
-            blocks += [(slice(a, min(a + size, at.stop)), group) for a in range(at.start, at.stop, size)]
-        if len(blocks) < 2 * STREAMS or not on_cpu:
+            pieces = math.ceil((at.stop - at.start) / BLOCK) if on_cpu else 1
+            edges = [at.start + (at.stop - at.start) * i // pieces for i in range(pieces + 1)]
+            blocks += [(slice(a, b), group) for a, b in pairwise(edges)]
+        if not on_cpu:
             return [blocks]
-        cut = len(blocks) // STREAMS
-        return [blocks[:cut], blocks[cut:]]
+        half = len(self.curvature) / STREAMS
+        return [[b for b in blocks if (b[0].start + b[0].stop) / 2 // half == i] for i in range(STREAMS)]
 
     @cached_property
     def _pool(self) -> ThreadPoolExecutor:
@@ -180,7 +179,7 @@ class CurvatureStds:
         """1/prior_std² of each group; for a single block also of each weight."""
         precisions = torch.exp(-2 * self.posterior.prior_log_std.detach().double())
         self.precisions: list[float] = precisions.tolist()
-        one_block = len(self.flat.means) <= ONE_BLOCK
+        one_block = len(self.flat.means) <= BLOCK
         self._all_precisions = (
             spread(precisions.to(self.flat.means), self.flat.means, self.posterior.group_slices) if one_block else None
         )
