@@ -3,7 +3,8 @@
     make auto-bench                                         # resumes; everything that is finished is kept
     python benchmarks/auto.py --rows digits,iris --seeds 3 --methods auto,adam,adamw
 
-adam    torch's Adam at its defaults, early-stopped on a fifth of the training rows (and not trained on it).
+plain   torch's Adam at its defaults on all rows, as many steps as `auto` takes.
+adam    the same, early-stopped on a fifth of the training rows (and not trained on it).
 adamw   AdamW, learning rate, weight decay and number of epochs chosen on that fifth, then trained again on everything.
 auto, authors, paper    `pactrain.fit` with the preset on all rows; the last two take at most ten times the steps of `auto`.
 Times are relative to one plain Adam training of as many steps as `auto` takes.
@@ -162,7 +163,7 @@ def interval(values: list[float]) -> tuple[float, float]:
 def table(results: list[dict[str, Any]], methods: list[str]) -> str:
     """Scores, paired differences of `auto` to AdamW and Adam, and times, in Markdown."""
     kept = {(r["row"], r["seed"], r["method"]): r for r in results}
-    scored = [m for m in methods if m != "plain"]
+    scored = methods
     lines = [
         "| row | seeds | "
         + " | ".join(scored)
@@ -171,8 +172,11 @@ def table(results: list[dict[str, Any]], methods: list[str]) -> str:
     lines.append("|---" * (len(scored) + 6) + "|")
     units = []
     for row in ROWS:
-        seeds = sorted({s for r, s, m in kept if r == row and m == "auto"})
-        if not seeds:
+        shown = [m for m in scored if any((r, method) == (row, m) for r, _, method in kept)]
+        seeds = sorted(
+            set.intersection(*({s for r, s, m in kept if (r, m) == (row, method)} for method in shown)) if shown else []
+        )
+        if not seeds or "auto" not in shown:
             continue
         cells = []
         for m in scored:
