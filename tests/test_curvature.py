@@ -78,6 +78,7 @@ def test_a_step_is_the_plain_formula(name: str) -> None:
     x, y = rows(40)
     posterior = Posterior(model, Prior(per="layer", std=0.05))
     stds = CurvatureStds(posterior, kl_weight=WEIGHT, memory=0.9, log_std_range=(-6, 1))
+    stds.flat.attach()
     assert stds.flat.aliased is (name != "mixed")
     twin = nn.Parameter(stds.flat.means.double().clone())
     adam = torch.optim.Adam([twin], lr=0.01)

@@ -15,6 +15,7 @@ from pactrain.batches import TensorBatches
 from pactrain.budget import Budget
 from pactrain.errors import DataError
 from pactrain.events import Event
+from pactrain.kl_weight import followed_weight
 from pactrain.prior_training import split_rows
 from tests.zoo import ZOO, Normed, build, rows
 
@@ -348,3 +349,44 @@ def test_the_priors_std_does_not_depend_on_the_rows_that_are_counted() -> None:
     assert torch.equal(runs[0].posterior.prior_mean, runs[1].posterior.prior_mean)
     assert torch.equal(runs[0].posterior.prior_log_std, runs[1].posterior.prior_log_std)
     assert not torch.equal(runs[0].posterior.mean_shift(), runs[1].posterior.mean_shift())
+
+
+def test_a_learned_prior_is_never_free(tmp_path: Any) -> None:
+    result = pactrain.fit(build("mlp"), rows(200), budget="3 epochs")
+    result.posterior.requires_grad_(False)
+    certificate = pactrain.certify(result.posterior, rows(200), draws=20)
+    assert "fixed in advance" not in {s.prior for s in certificate.statements}
+
+    def broken(event: Event) -> None:
+        if event.phase == "train" and event.done == 2:
+            raise RuntimeError("no more")
+
+    fixed = pactrain.Prior(std=0.05, learn=False)
+    model = build("mlp")
+    with pytest.raises(RuntimeError, match="no more"):
+        pactrain.fit(model, rows(200), out=tmp_path / "run", callbacks=[broken], budget="4 epochs")
+    with pytest.raises(PactrainError, match="other settings"):
+        pactrain.fit(build("mlp"), rows(200), prior=fixed, out=tmp_path / "run", resume=True, budget="4 epochs")
+    again = pactrain.fit(model, rows(200), budget="2 epochs").certificate  # its weights have seen the data
+    assert "certified" not in {s.label for s in again.statements}
+
+
+def test_the_weight_of_the_divergence_follows_the_divergence_of_the_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[float] = []
+
+    def watched(bound: Any, held_gamma: float, risk: float, kl: float) -> float:
+        seen.append(kl)
+        return followed_weight(bound, held_gamma, risk, kl)
+
+    monkeypatch.setattr(stages, "followed_weight", watched)
+    result = pactrain.fit(build("mlp"), rows(300), bound="kl", budget="5 epochs")
+    assert seen == pytest.approx([r["kl"] for r in result.history], rel=0.02)
+
+
+def test_gradients_are_learned_from_after_a_callback_has_cleared_them() -> None:
+    runs = []
+    for clear in (False, True):
+        model = build("mlp")
+        callbacks = [lambda event, model=model: model.zero_grad()] if clear else []
+        runs.append(weights(pactrain.fit(model, rows(), callbacks=callbacks, budget=SHORT).model))
+    assert torch.equal(*runs)

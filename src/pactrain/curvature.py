@@ -17,7 +17,7 @@ the weight in place less the mean, and the std follows from h.
 
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, Literal
@@ -109,8 +109,12 @@ class CurvatureStds:
             for number in range(len(self._streams)):
                 stream(number)
         else:
-            for job in [self._pool.submit(stream, number) for number in range(len(self._streams))]:
-                job.result()
+            jobs = [self._pool.submit(stream, number) for number in range(len(self._streams))]
+            try:
+                for job in jobs:
+                    job.result()
+            finally:
+                wait(jobs)
 
     # -- a step ----------------------------------------------------------------------------------------------------
 
@@ -215,12 +219,17 @@ class CurvatureStds:
 
     def state(self) -> dict[str, Tensor]:
         """What has to be saved beside the posterior."""
-        return {"curvature": self.curvature, "first_moment": self.first_moment, "second_moment": self.second_moment}
+        return {
+            "means": self.flat.means,
+            "curvature": self.curvature,
+            "first_moment": self.first_moment,
+            "second_moment": self.second_moment,
+        }
 
     @torch.no_grad()
     def restore(self, state: dict[str, Tensor]) -> None:
         """Go on from a saved state; the posterior must hold what was saved with it."""
         for name, mine in self.state().items():
             mine.copy_(state[name])
-        self.flat.adopt()
+        self.flat.rest()
         self._set_precisions()

@@ -128,6 +128,7 @@ def fit(
         if prior_data:
             first, batches = split_rows(batches, prior_data, seed)
             doubts += check_disjoint(first, batches)
+            TRAINED.add(model)
             spec = spec.fixed(
                 train_prior(
                     model, first, loss, delta=delta, seed=seed, budget=limit.part(prior_data), stop=stop, tell=tell
@@ -136,7 +137,7 @@ def fit(
         posterior = Posterior(model, spec)
         start, steps = look_at_data(posterior, batches, trained_on)
         n = int(start["n"])
-        config = configuration(posterior, loss, rules, delta, seed, limit, n, optimizer)
+        config = configuration(posterior, spec, loss, rules, delta, seed, limit, n, optimizer)
         config |= {"bound": bound, "prior_data": prior_data} | (extra_config or {})
         folder = RunFolder.open(out, config, resume=resume) if out is not None else None
         moment = scan(posterior, batches, loss, rules, n, steps, seed, tell, folder)
@@ -166,12 +167,12 @@ def fit(
             scored=loss,
         )
         history = folder.restore(trainer) if folder is not None else []
+        TRAINED.add(model)
         interrupted = _train(trainer, history, folder, tell)
         estimate_batch_norm(model, batches.ordered(), loss)
         scores = {"train": evaluate(model, batches.ordered(), loss)}
         if test_batches is not None:
             scores["test"] = evaluate(model, test_batches.ordered(), loss)
-        TRAINED.add(model)
         certificate = certify(
             posterior,
             batches,

@@ -9,23 +9,27 @@ from pactrain.posterior import Posterior
 class FlatWeights:
     """The means, the weights in place and their gradients as flat vectors in the posterior's order.
 
-    Where all weights are plain contiguous tensors of one dtype the network's parameters become views of `weights` and
-    their gradients views of `grads`, until `release()`; otherwise values are copied to and fro.
+    From `attach()` to `release()`, where all weights are plain contiguous tensors of one dtype, the network's parameters are views
+    of `weights` and their gradients views of `grads`; otherwise values are copied to and fro.
     """
 
     def __init__(self, posterior: Posterior) -> None:
         self.posterior = posterior
         self._params = posterior.means()
         self._where = posterior.parameter_slices
-        self.aliased = len({p.dtype for p in self._params}) == 1 and all(
+        self.aliased = False
+        self._can_alias = len({p.dtype for p in self._params}) == 1 and all(
             type(p) is torch.nn.Parameter and p.is_contiguous() for p in self._params
         )
         with torch.no_grad():
             self.weights = torch.cat([p.detach().reshape(-1).to(posterior.log_std.dtype) for p in self._params])
             self.means, self.grads = self.weights.clone(), torch.zeros_like(self.weights)
-        if self.aliased:
-            for p, weights, grads in zip(self._params, self._views(self.weights), self._views(self.grads), strict=True):
-                p.data, p.grad = weights, grads
+        self._weight_views, self._grad_views = self._views(self.weights), self._views(self.grads)
+
+    def attach(self) -> None:
+        """Let the network's parameters live in the flat vectors, if they can."""
+        self.aliased = self._can_alias
+        self.rest()
 
     def _views(self, flat: Tensor) -> list[Tensor]:
         return [flat[at].view_as(p) for p, at in zip(self._params, self._where, strict=True)]
@@ -34,16 +38,22 @@ class FlatWeights:
     def put(self) -> None:
         """Show `weights` to the network."""
         if not self.aliased:
-            torch._foreach_copy_([p.detach() for p in self._params], self._views(self.weights))
+            torch._foreach_copy_([p.detach() for p in self._params], self._weight_views)
             for p in self._params:
                 p.grad = None
+            return
+        for p, weights, grads in zip(self._params, self._weight_views, self._grad_views, strict=True):
+            if p.data_ptr() != weights.data_ptr():
+                p.data = weights
+            if p.grad is not grads:  # someone has called zero_grad(): let gradients come here again
+                p.grad = grads
 
     @torch.no_grad()
     def take_grads(self) -> None:
         """Bring the gradients that a backward pass left into `grads`."""
         if self.aliased:
             return
-        for p, mine in zip(self._params, self._views(self.grads), strict=True):
+        for p, mine in zip(self._params, self._grad_views, strict=True):
             mine.zero_() if p.grad is None else mine.copy_(p.grad)
 
     @torch.no_grad()
@@ -51,7 +61,7 @@ class FlatWeights:
         """Let an optimiser move the means by `grads`."""
         self.rest()
         if not self.aliased:
-            for p, mine in zip(self._params, self._views(self.grads), strict=True):
+            for p, mine in zip(self._params, self._grad_views, strict=True):
                 p.grad = mine.to(p.dtype, copy=True)
         optimizer.step()
         self.adopt()
@@ -73,7 +83,8 @@ class FlatWeights:
     def release(self) -> None:
         """Give every parameter a storage of its own again, holding the mean."""
         self.rest()
-        for p in self._params:
+        for p, mine in zip(self._params, self._views(self.means), strict=True):
             if self.aliased:
-                p.data = p.data.clone()
+                p.data = mine.clone()
             p.grad = None
+        self.aliased = False

@@ -40,6 +40,9 @@ GAINS = np.logspace(-2, 5, 57)
 SMALLEST_LOSS = 1e-6
 """Part of the mean loss below which an example's loss counts as that: its residual is nearly zero, and so is its gradient."""
 
+SMALLEST_SHIFTED = 1e-2
+"""The same for losses that may be negative, whose gradient does not vanish at the smallest."""
+
 
 @dataclass(frozen=True)
 class Linearised:
@@ -67,15 +70,23 @@ class Linearised:
 
 
 def linearise(model: nn.Module, batches: Batches, loss: AnyLoss, seed: int) -> Linearised | None:
-    """Measure the linearised network on some of the examples; None if no example has a gradient."""
+    """Measure the linearised network on some of the examples; None if that cannot be done."""
     with _independent_rows(model, batches, loss), evaluating(model):
-        gradients, losses = _gradients(model, batches, loss, seed)
+        try:
+            gradients, losses = _gradients(model, batches, loss, seed)
+        except (
+            RuntimeError,
+            ValueError,
+            IndexError,
+        ):  # layers or losses that take no single row, or no backward pass here
+            return None
     usable = torch.isfinite(losses) & torch.isfinite(gradients).all(1)
     gradients, losses = gradients[usable], losses[usable]
     if not len(losses) or not bool(gradients.any()):
         return None
-    losses = losses - losses.min().clamp(max=0.0)  # a likelihood's loss may be negative
-    losses = losses.clamp(min=SMALLEST_LOSS * float(losses.mean()) + 1e-300)
+    negative = bool(losses.min() < 0)  # a likelihood's loss may be: then residuals are measured from the smallest
+    losses = losses - losses.min().clamp(max=0.0)
+    losses = losses.clamp(min=(SMALLEST_SHIFTED if negative else SMALLEST_LOSS) * float(losses.mean()) + 1e-300)
     residuals = losses.sqrt()
     kernel = (gradients @ gradients.T) / (4 * residuals[:, None] * residuals[None, :])
     return _leave_out(kernel.cpu().numpy(), residuals.cpu().numpy())

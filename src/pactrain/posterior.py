@@ -72,6 +72,7 @@ class Posterior(nn.Module):
         std = prior.std if prior.std is not None else mean_abs(flat)
         self.register_buffer("prior_mean", flat.clone())
         self.log_std = nn.Parameter(torch.full_like(flat, math.log(std)))
+        self.prior_fixed = not prior.learn
         self.prior_log_std = nn.Parameter(torch.full((len(self.groups),), math.log(std)).to(flat), prior.learn)
 
     # -- drawing ---------------------------------------------------------------------------------------------------

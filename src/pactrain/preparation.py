@@ -20,6 +20,7 @@ from pactrain.losses import AnyLoss, Loss
 from pactrain.modes import batch_statistics
 from pactrain.moment import LOG_STD_RANGE, Moment, estimate_moment, log_grid
 from pactrain.posterior import Posterior
+from pactrain.prior import Prior
 from pactrain.runs import RunFolder
 from pactrain.seeds import derive, seed_global
 from pactrain.stages import OptimizerFactory
@@ -33,8 +34,7 @@ def seen_before(model: nn.Module) -> list[str]:
     if model not in TRAINED:
         return []
     return [
-        "the network had been trained by pactrain before, so its initial weights may have seen these examples; build it anew, "
-        "or use prior_data"
+        "the network had been trained by pactrain before, so its initial weights may have seen these examples; build it anew"
     ]
 
 
@@ -129,6 +129,7 @@ def scan(
 
 def configuration(
     posterior: Posterior,
+    spec: Prior,
     loss: AnyLoss,
     rules: Rules,
     delta: float,
@@ -141,6 +142,8 @@ def configuration(
         "loss": loss_name(loss),
         "groups": {g: at.stop - at.start for g, at in zip(posterior.groups, posterior.group_slices, strict=True)},
         "rules": asdict(rules),
+        "prior_std": spec.std,
+        "prior_learned": spec.learn,
         "delta": delta,
         "seed": seed,
         "budget": {"seconds": None if math.isinf(limit.seconds) else limit.seconds, "epochs": limit.epochs},

@@ -82,5 +82,5 @@ def _quiet_std(
     that any bound on as many rows charges, ln(2√n/δ)/n: a wider prior would lose more by noise than moving could gain."""
     moment = scan(Posterior(model, Prior()), rows, loss, AUTO, len(rows), steps, seed, silent, None)
     noisy = moment.means.mean(axis=1)
-    allowed = start_loss * math.log(2 * math.sqrt(len(rows)) / delta) / len(rows)
-    return float(np.exp(moment.log_stds[np.flatnonzero(noisy <= noisy[0] + allowed).max()]))
+    allowed = abs(start_loss) * math.log(2 * math.sqrt(len(rows)) / delta) / len(rows)
+    return float(np.exp(moment.log_stds[np.flatnonzero(noisy <= noisy[0] + allowed).max(initial=0)]))

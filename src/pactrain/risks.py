@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from pactrain.batches import Batches, TensorBatches
 from pactrain.events import Callback, Event
 from pactrain.losses import CLIP, AnyLoss, Loss, per_example
+from pactrain.modes import evaluating
 from pactrain.posterior import Posterior
 from pactrain.seeds import generator
 
@@ -86,7 +87,9 @@ def _known(value: float) -> float | None:
 def affordable_draws(posterior: Posterior, batches: Batches, loss: AnyLoss, n: int, epochs: int) -> int:
     """As many draws as cost less than `epochs` of training do: with noise for each example a pass over the data gives n of
     them for the price of a forward pass, and more than a few hundred thousand hardly lower a bound."""
-    if _scheme(posterior, batches, loss)[0] == "examples":
+    with evaluating(posterior.model):
+        scheme, _ = _scheme(posterior, batches, loss)
+    if scheme == "examples":
         return min(MOST_DRAWS, n * max(1, epochs // 4))
     return max(20, min(CHUNK_DRAWS, CHUNK_EXAMPLES // n))
 

@@ -18,7 +18,7 @@ save two and a third."""
 
 def priced_priors(posterior: Posterior) -> dict[str, tuple[Tensor, float]]:
     """The ways of paying for the prior: its log-stds as the bound takes them, and the price in nats, by name."""
-    if not posterior.prior_log_std.requires_grad:
+    if posterior.prior_fixed:
         return {"fixed in advance": (posterior.prior_log_std.detach(), 0.0)}
     return {"prior grid": round_prior(posterior), "Dziugaite-Roy": round_prior_dziugaite_roy(posterior)}
 

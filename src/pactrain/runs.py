@@ -134,7 +134,7 @@ def posterior_tensors(posterior: Posterior) -> tuple[dict[str, Tensor], dict[str
         own = name.removeprefix("_orig_mod.")
         tensors[f"log_std/{own}"] = posterior.log_std.data[at].view(shape)
         tensors[f"prior_mean/{own}"] = posterior.prior_mean[at].view(shape)
-    return tensors, {"groups": list(posterior.groups)}
+    return tensors, {"groups": list(posterior.groups), "prior_fixed": posterior.prior_fixed}
 
 
 def load_posterior(path: str | Path, posterior: Posterior) -> Posterior:
@@ -142,7 +142,8 @@ def load_posterior(path: str | Path, posterior: Posterior) -> Posterior:
     folder = Path(path)
     model, _ = load_state(folder / "model.safetensors")
     posterior.model.load_state_dict(model)
-    tensors, _ = load_state(folder / "posterior.safetensors")
+    tensors, values = load_state(folder / "posterior.safetensors")
+    posterior.prior_fixed = bool(values.get("prior_fixed", False))  # a prior is free only if the run says so
     try:
         posterior.prior_log_std.data.copy_(tensors["prior_log_std"])
         for name, at in zip(posterior.names, posterior.parameter_slices, strict=True):

@@ -138,6 +138,8 @@ class Trainer:
     def epochs(self) -> Iterable[Record]:
         """Train, yielding one record an epoch, until the rules or the budget end it."""
         try:
+            if self.curvature is not None:
+                self.curvature.flat.attach()
             yield from self._epochs()
         finally:
             if self.curvature is not None:
@@ -187,6 +189,7 @@ class Trainer:
         if self.curvature is not None and p.stage == 1:
             if self.steps_per_epoch >= PRIOR_STEPS or p.stage1_epochs + 1 >= self.stage1_limit:
                 self.curvature.update_prior()
+            self.curvature.rest()
             self._follow_bound(total / max(1, count))
         return total / max(1, count)
 

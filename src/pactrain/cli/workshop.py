@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from pactrain.batches import TensorBatches
+from pactrain.caveats import check_disjoint
 from pactrain.certificate import Certificate
 from pactrain.certify import certify
 from pactrain.data.load import load
@@ -127,10 +128,7 @@ def rebuild(run: Path, config: dict[str, Any]) -> Posterior:
     encoder = Encoder.from_dict(config["preprocess"])
     inputs = len(encoder.numeric) + sum(len(c.categories) for c in encoder.categorical)
     model = make_model(config["model"], inputs, len(encoder.classes) or 1, config["seed"])
-    prior = Prior(per=config["prior"])
-    if config["prior_data"]:
-        prior = prior.fixed(1.0)  # its own stds are read from the run
-    return load_posterior(run, Posterior(model, prior))
+    return load_posterior(run, Posterior(model, Prior(per=config["prior"])))
 
 
 def reload_task(config: dict[str, Any], root: Path | None) -> Task:
@@ -151,14 +149,16 @@ def reload_task(config: dict[str, Any], root: Path | None) -> Task:
     return task
 
 
-def counted(task: Task, config: dict[str, Any]) -> TensorBatches:
-    """The training rows that a run's bound counts: all, or those its prior was not trained on."""
+def counted(task: Task, config: dict[str, Any]) -> tuple[TensorBatches, list[str]]:
+    """The training rows that a run's bound counts, all or those its prior was not trained on; and doubts about them."""
+    doubts: list[str] = []
     batches = TensorBatches((torch.from_numpy(task.x_train), torch.from_numpy(task.y_train)), len(task.x_train))
     if config["prior_data"]:
-        batches = batches.split(config["prior_data"], derive(config["seed"], "prior data"))[1]
+        first, batches = batches.split(config["prior_data"], derive(config["seed"], "prior data"))
+        doubts = check_disjoint(first, batches)
     if len(batches) != config["n"]:
         raise DataError(f"{config['data']['name']} no longer has the rows that the run was trained on")
-    return batches
+    return batches, doubts
 
 
 def recertify(
@@ -169,15 +169,16 @@ def recertify(
     task = reload_task(config, root)
     if with_test and (task.x_test is None or task.y_test is None):
         raise DataError("the run held no test rows out, so there is no test set to judge the mean network by")
+    batches, doubts = counted(task, config)
     return certify(
         rebuild(run, config),
-        counted(task, config),
+        batches,
         loss=named_loss(config["loss"], task),
         delta=delta,
         draws=draws,
         seed=seed,
         test=(task.x_test, task.y_test) if with_test else None,
-        caveats=task.caveats,
+        caveats=[*task.caveats, *doubts],
         progress=progress,
     )
 
@@ -206,8 +207,11 @@ def remeasure(run: Path, certificate: Certificate, *, root: Path | None) -> list
         risk = "mean" if s.bound == "kl" else "risk" if s.bound == "disintegrated" else None
         if risk is None or s.when != "end of training":
             continue
-        twin = next(t for t in again.statements if (t.quantity, t.bound, t.prior) == (s.quantity, s.bound, s.prior))
-        if abs(twin.inputs[risk] - s.inputs[risk]) > REMEASURED:
+        key = (s.quantity, s.bound, s.prior)
+        twin = next((t for t in again.statements if (t.quantity, t.bound, t.prior) == key), None)
+        if twin is None:
+            differences.append(f"{s.quantity}, {s.bound}, {s.prior}: the run gives no such statement")
+        elif abs(twin.inputs[risk] - s.inputs[risk]) > REMEASURED:
             differences.append(
                 f"{s.quantity}, {s.bound}: measured again {twin.inputs[risk]!r}, stored {s.inputs[risk]!r}"
             )
