@@ -94,7 +94,8 @@ def fit(
     delta:      probability with which the statements of the certificate may fail, all together.
     test:       data only ever looked at for the history, the report and the test-set bound.
     budget:     60 or "60s", "5m", "100 epochs": the most that training may take; the certificate comes after it.
-    prior_data: part of the data on which the prior is trained first; only the rest is counted in the bound.
+    prior_data: part of the data on which the prior is trained first; only the rest is counted in the bound.  A budget in
+                epochs is that of the training after it; the prior takes as large a part of as many epochs before.
     optimizer:  a function from parameter groups to a torch optimiser; by default ours.
     out:        a run folder to write, with checkpoints; `resume=True` goes on from its last checkpoint.
     caveats:    reasons why the certificate's assumptions may not hold; printed with it.
