@@ -177,11 +177,8 @@ class Trainer:
         for index, batch in enumerate(self.batches.epoch(derive(self.seed, "order", p.epoch))):
             now = p.seconds + time.monotonic() - started
             self._set_rate(index, now)
-            total += self._step(batch)
-            p.step += 1
+            total += self.step(batch)
             count += 1
-            if self.curvature is not None and p.stage == 1 and p.step % PRIOR_STEPS == 0:
-                self.curvature.update_prior()
             if self.stop():
                 raise KeyboardInterrupt
             if self.budget.over(now):
@@ -193,8 +190,15 @@ class Trainer:
             self._follow_bound(total / max(1, count))
         return total / max(1, count)
 
-    def _step(self, batch: Any) -> float:
-        return self._gradient_step(batch) if self.curvature is None else self._curvature_step(self.curvature, batch)
+    def step(self, batch: Any) -> float:
+        """One step; returns the batch's loss at the draw."""
+        p = self.progress
+        curvature = self.curvature
+        value = self._gradient_step(batch) if curvature is None else self._curvature_step(curvature, batch)
+        p.step += 1
+        if curvature is not None and p.stage == 1 and p.step % PRIOR_STEPS == 0:
+            curvature.update_prior()
+        return value
 
     def _curvature_step(self, curvature: CurvatureStds, batch: Any) -> float:
         p = self.progress
