@@ -25,6 +25,7 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
+from pactrain import ranks
 from pactrain.flat import FlatWeights
 from pactrain.gaussian import group_sums, spread
 from pactrain.posterior import Posterior
@@ -134,6 +135,7 @@ class CurvatureStds:
         """Take in the gradient at the draw: the curvature average, then the means.  Without `stds` the means alone, by
         the risk alone."""
         self.flat.take_grads()
+        ranks.average_gradients([self.flat.grads])
         g, m, m0, w, h = self.flat.grads, self.flat.means, self.posterior.prior_mean, self.flat.weights, self.curvature
         weight, forget = self.kl_weight, 1 - self.memory
 

@@ -11,6 +11,7 @@ from torch.nn import functional
 from torch.nn.modules.conv import _ConvNd
 from torch.nn.modules.dropout import _DropoutNd
 
+from pactrain import ranks
 from pactrain.auto import AUTO
 from pactrain.batches import Batches, BoundRows, PriorRows, TensorBatches
 from pactrain.budget import Budget
@@ -25,8 +26,8 @@ from pactrain.seeds import derive
 from pactrain.stages import Trainer
 
 DROPOUT = 0.2
-"""What is dropped of each hidden layer while the prior is trained, as the field does; the only regulariser of that training
-where the rows are many (MNIST, seed 0: error of the noisy prior on the counted half 2.0 %, without dropout 2.4 %)."""
+"""What is dropped of each hidden layer while the prior is trained, as the field does; MNIST, seed 0, certified
+with it 2.90 %, without 3.06 %."""
 
 
 def split_rows(batches: Batches, part: float, seed: int) -> tuple[PriorRows, BoundRows]:
@@ -69,7 +70,7 @@ def train_prior(
         AUTO,
         moment=moment,
         lr=AUTO.rate(std),
-        held_gamma=AUTO.held_gamma(posterior, rows, loss, std, seed),
+        held_gamma=ranks.from_first(AUTO.held_gamma(posterior, rows, loss, std, seed))[0],
         seed=derive(seed, "prior"),
         steps_per_epoch=steps,
         start_loss=start["loss"],

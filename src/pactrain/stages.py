@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pactrain import ranks
 from pactrain.auto import Rules
 from pactrain.batches import Batches
 from pactrain.bounds.base import Bound
@@ -158,7 +159,7 @@ class Trainer:
             else:
                 p.stage2_epochs += 1
             record = self._record(risk)
-            p.seconds += time.monotonic() - started
+            p.seconds = ranks.from_first(p.seconds + time.monotonic() - started)[0]
             record["seconds"] = round(p.seconds, 3)
             self._next_stage(record)
             yield record
@@ -172,14 +173,15 @@ class Trainer:
 
     def _steps(self) -> float:
         p, total, count = self.progress, 0.0, 0
-        seed_global(derive(self.seed, "epoch", p.epoch))  # dropout and the user's own randomness
+        mine = (ranks.rank(),) if ranks.rank() else ()
+        seed_global(derive(self.seed, "epoch", p.epoch, *mine))  # dropout and the user's own randomness
         started = time.monotonic()
         for index, batch in enumerate(self.batches.epoch(derive(self.seed, "order", p.epoch))):
-            now = p.seconds + time.monotonic() - started
+            now, stop = ranks.from_first(p.seconds + time.monotonic() - started, self.stop())
             self._set_rate(index, now)
             total += self.step(batch)
             count += 1
-            if self.stop():
+            if stop:
                 raise KeyboardInterrupt
             if self.budget.over(now):
                 break
@@ -203,8 +205,7 @@ class Trainer:
     def _curvature_step(self, curvature: CurvatureStds, batch: Any) -> float:
         p = self.progress
         curvature.draw(derive(self.seed, "noise", p.step))
-        risk = per_example(self.loss, self.posterior.model, batch).mean()
-        value = float(risk.detach())
+        risk, value = ranks.mean_loss(per_example(self.loss, self.posterior.model, ranks.share(batch)))
         if not math.isfinite(value):
             raise self._not_finite(value)
         risk.backward()
@@ -220,15 +221,14 @@ class Trainer:
         optimizer.zero_grad(set_to_none=True)
         posterior.log_std.grad = posterior.prior_log_std.grad = None
         with posterior.sampled(noise) as model:
-            losses = per_example(self.loss, model, batch)
-            risk = losses.mean()
-            value = float(risk.detach())
+            risk, value = ranks.mean_loss(per_example(self.loss, model, ranks.share(batch)))
             if not math.isfinite(value):
                 raise self._not_finite(value)
             if p.stage == 1:
-                self.bound(losses, posterior).total.backward()
+                self.bound(risk, posterior).total.backward()
             else:
                 risk.backward()
+        ranks.average_gradients([p.grad for p in (*posterior.means(), posterior.log_std, posterior.prior_log_std)])
         if p.stage == 2:
             posterior.log_std.grad = None
         else:
