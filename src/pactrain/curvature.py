@@ -20,7 +20,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -90,9 +90,11 @@ class CurvatureStds:
     def _pool(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(STREAMS, thread_name_prefix="pactrain")
 
-    def _for_blocks(self, work: Callable[[slice, Any, Tensor, Tensor, torch.Generator], None], seed: int = 0) -> None:
-        """Do `work(where, prior precision, scratch, scratch, noise)` for every block; the precision is a number, or a
-        vector where the block spans groups."""
+    def _for_blocks(
+        self, work: Callable[[slice, Tensor, Tensor, Tensor, torch.Generator], None], seed: int = 0
+    ) -> None:
+        """Do `work(where, prior precision, scratch, scratch, noise)` for every block; the precision is one number (as a
+        tensor), or a vector where the block spans groups."""
         largest = max((at.stop - at.start for stream in self._streams for at, _ in stream), default=0)
 
         def stream(number: int) -> None:
@@ -103,7 +105,7 @@ class CurvatureStds:
                 source = torch.Generator(self.curvature.device).manual_seed(derive(seed, number))
                 for at, group in self._streams[number]:
                     size = at.stop - at.start
-                    precision = self.precisions[group] if group >= 0 else self._all_precisions
+                    precision = self._precision_of[group]
                     work(at, precision, a[:size], b[:size], source)
 
         if len(self._streams) == 1 or torch.get_num_threads() == 1:
@@ -123,8 +125,8 @@ class CurvatureStds:
         """Put one draw of the posterior into the network."""
         flat, h, scale = self.flat, self.curvature, 1 / self.kl_weight
 
-        def work(at: slice, precision: Any, std: Tensor, noise: Tensor, source: torch.Generator) -> None:
-            torch.mul(h[at], scale, out=std).add_(precision).rsqrt_()
+        def work(at: slice, precision: Tensor, std: Tensor, noise: Tensor, source: torch.Generator) -> None:
+            torch.add(precision, h[at], alpha=scale, out=std).rsqrt_()
             noise.normal_(generator=source)
             torch.addcmul(flat.means[at], noise, std, out=flat.weights[at])
 
@@ -139,14 +141,14 @@ class CurvatureStds:
         g, m, m0, w, h = self.flat.grads, self.flat.means, self.posterior.prior_mean, self.flat.weights, self.curvature
         weight, forget = self.kl_weight, 1 - self.memory
 
-        def work(at: slice, precision: Any, a: Tensor, b: Tensor, _: torch.Generator) -> None:
+        def work(at: slice, precision: Tensor, a: Tensor, b: Tensor, _: torch.Generator) -> None:
             if stds:
-                torch.mul(h[at], 1 / weight, out=a).add_(precision)  # 1/std²
+                torch.add(precision, h[at], alpha=1 / weight, out=a)  # 1/std²
                 torch.sub(w[at], m[at], out=b).mul_(g[at]).mul_(a)  # g ε / std
                 torch.sub(h[at], b, out=b)
-                h[at].sub_(b, alpha=forget)
-                h[at].add_(b.mul_(b).div_(a), alpha=0.5 * forget * forget / weight).clamp_(min=0.0)
-                g[at].add_(torch.sub(m[at], m0[at], out=b).mul_(precision), alpha=weight)
+                torch.div(b, a, out=a)
+                h[at].sub_(b, alpha=forget).addcmul_(a, b, value=0.5 * forget * forget / weight).clamp_(min=0.0)
+                g[at].addcmul_(torch.sub(m[at], m0[at], out=b), precision, value=weight)
             if self.moves == "adam":
                 self._adam(at, rate, step, b)
             elif self.moves == "natural":
@@ -160,10 +162,11 @@ class CurvatureStds:
         g, first, second = self.flat.grads[at], self.first_moment[at], self.second_moment[at]
         first.lerp_(g, 1 - BETA1)
         second.mul_(BETA2).addcmul_(g, g, value=1 - BETA2)
-        torch.sqrt(second, out=scratch).div_(math.sqrt(1 - BETA2 ** (step + 1))).add_(EPSILON)
-        self.flat.means[at].addcdiv_(first, scratch, value=-rate / (1 - BETA1 ** (step + 1)))
+        correction = math.sqrt(1 - BETA2 ** (step + 1))
+        torch.sqrt(second, out=scratch).add_(EPSILON * correction)
+        self.flat.means[at].addcdiv_(first, scratch, value=-rate * correction / (1 - BETA1 ** (step + 1)))
 
-    def _natural(self, at: slice, rate: float, step: int, precision: Any, a: Tensor, b: Tensor) -> None:
+    def _natural(self, at: slice, rate: float, step: int, precision: Tensor, a: Tensor, b: Tensor) -> None:
         """Move the means by `rate` of a Newton step (the natural gradient of the objective), at most `rate` stds each.
 
         Adam moves every weight by its rate whatever its gradient, and the wandering of weights that do not matter is
@@ -171,7 +174,7 @@ class CurvatureStds:
         """
         first = self.first_moment[at]
         first.lerp_(self.flat.grads[at], 1 - BETA1)
-        torch.add(self.curvature[at], precision * self.kl_weight, out=a)
+        torch.add(self.curvature[at], precision, alpha=self.kl_weight, out=a)
         torch.div(first, a, out=b).div_(1 - BETA1 ** (step + 1))
         limit = a.div_(self.kl_weight).rsqrt_()
         torch.minimum(b, limit, out=b)
@@ -185,10 +188,10 @@ class CurvatureStds:
         """1/prior_std² of each group; for a single block also of each weight."""
         precisions = torch.exp(-2 * self.posterior.prior_log_std.detach().double())
         self.precisions: list[float] = precisions.tolist()
-        one_block = len(self.flat.means) <= BLOCK
-        self._all_precisions = (
-            spread(precisions.to(self.flat.means), self.flat.means, self.posterior.group_slices) if one_block else None
-        )
+        flat = self.flat.means
+        self._precision_of = dict(enumerate(precisions.to(flat).unbind()))
+        if len(flat) <= BLOCK:
+            self._precision_of[-1] = spread(precisions.to(flat), flat, self.posterior.group_slices)
 
     @torch.no_grad()
     def update_prior(self) -> None:
@@ -198,8 +201,8 @@ class CurvatureStds:
             return
         second = torch.empty_like(h)
 
-        def work(at: slice, precision: Any, a: Tensor, b: Tensor, _: torch.Generator) -> None:
-            torch.mul(h[at], 1 / self.kl_weight, out=a).add_(precision).reciprocal_()
+        def work(at: slice, precision: Tensor, a: Tensor, b: Tensor, _: torch.Generator) -> None:
+            torch.add(precision, h[at], alpha=1 / self.kl_weight, out=a).reciprocal_()
             torch.sub(flat.means[at], posterior.prior_mean[at], out=b)
             torch.addcmul(a, b, b, out=second[at])
 
@@ -213,8 +216,8 @@ class CurvatureStds:
         """Put the means into the network and the stds into the posterior."""
         log_std, h = self.posterior.log_std.detach(), self.curvature
 
-        def work(at: slice, precision: Any, *_: object) -> None:
-            torch.mul(h[at], 1 / self.kl_weight, out=log_std[at]).add_(precision).log_().mul_(-0.5)
+        def work(at: slice, precision: Tensor, *_: object) -> None:
+            torch.add(precision, h[at], alpha=1 / self.kl_weight, out=log_std[at]).log_().mul_(-0.5)
 
         self._for_blocks(work)
         self.flat.rest()
