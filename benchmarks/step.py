@@ -123,7 +123,7 @@ def fit_step(problem: Problem) -> Step:
         held_gamma=100.0,
         lr=1e-3,
         seed=0,
-        steps_per_epoch=1,
+        steps_per_epoch=max(1, problem.n // len(problem.batch[-1])),
         start_loss=1.0,
         budget=parse_budget(None),
         test=None,

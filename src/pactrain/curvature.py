@@ -27,12 +27,10 @@ from torch import Tensor
 
 from pactrain import ranks
 from pactrain.flat import FlatWeights
+from pactrain.fused import BETA1, BETA2, EPSILON, WORTH_COMPILING, kernels
 from pactrain.gaussian import group_sums, spread
 from pactrain.posterior import Posterior
 from pactrain.seeds import derive
-
-BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
-"""Adam's constants."""
 
 BLOCK = 262_144
 """Most weights in a block on a CPU; in smaller ones the calls cost more than the memory saves.  A network no larger is one block."""
@@ -55,6 +53,7 @@ class CurvatureStds:
         log_std_range: tuple[float, float],
         first: float = 1.0,
         moves: Moves = "adam",
+        steps: int = 0,
     ) -> None:
         self.posterior, self.kl_weight, self.memory, self.moves = posterior, kl_weight, memory, moves
         self.log_std_range = log_std_range
@@ -66,6 +65,8 @@ class CurvatureStds:
         size = 0 if moves == "none" else len(self.curvature)
         self.first_moment = torch.zeros(size, dtype=self.curvature.dtype, device=self.curvature.device)
         self.second_moment = torch.zeros_like(self.first_moment if moves == "adam" else self.first_moment[:0])
+        worth = steps * len(self.curvature) >= WORTH_COMPILING and moves != "none"
+        self._kernels = kernels(self.curvature.dtype, self.curvature.device.type) if worth else None
         self.rest()
 
     # -- blocks ----------------------------------------------------------------------------------------------------
@@ -125,12 +126,20 @@ class CurvatureStds:
         """Put one draw of the posterior into the network."""
         flat, h, scale = self.flat, self.curvature, 1 / self.kl_weight
 
+        def fill(at: slice, precision: Tensor, std: Tensor, noise: Tensor, source: torch.Generator) -> None:
+            flat.weights[at].normal_(generator=source)
+
         def work(at: slice, precision: Tensor, std: Tensor, noise: Tensor, source: torch.Generator) -> None:
             torch.add(precision, h[at], alpha=scale, out=std).rsqrt_()
             noise.normal_(generator=source)
             torch.addcmul(flat.means[at], noise, std, out=flat.weights[at])
 
-        self._for_blocks(work, seed)
+        if self._kernels is None:
+            self._for_blocks(work, seed)
+        else:
+            self._for_blocks(fill, seed)
+            for at, numbers in self._numbers():
+                self._kernels.draw(h[at], flat.means[at], flat.weights[at], numbers)
         flat.put()
 
     def learn(self, rate: float, step: int, *, stds: bool = True) -> None:
@@ -138,6 +147,9 @@ class CurvatureStds:
         the risk alone."""
         self.flat.take_grads()
         ranks.average_gradients([self.flat.grads])
+        if self._kernels is not None and stds:
+            self._learn_fused(rate, step)
+            return
         g, m, m0, w, h = self.flat.grads, self.flat.means, self.posterior.prior_mean, self.flat.weights, self.curvature
         weight, forget = self.kl_weight, 1 - self.memory
 
@@ -157,6 +169,23 @@ class CurvatureStds:
                 g[at].zero_()
 
         self._for_blocks(work)
+
+    @torch.no_grad()
+    def _learn_fused(self, rate: float, step: int) -> None:
+        assert self._kernels is not None
+        bias, second_bias = 1 - BETA1 ** (step + 1), math.sqrt(1 - BETA2 ** (step + 1))
+        changing = (rate / bias, 1 / second_bias) if self.moves == "adam" else (rate, 1 / bias)
+        vectors = [self.curvature, self.flat.grads, self.flat.means, self.posterior.prior_mean, self.flat.weights]
+        vectors += [self.first_moment] + ([self.second_moment] if self.moves == "adam" else [])
+        kernel = self._kernels.adam if self.moves == "adam" else self._kernels.natural
+        for at, numbers in self._numbers(*changing):
+            kernel(*(v[at] for v in vectors), numbers)
+
+    def _numbers(self, *more: float) -> list[tuple[slice, Tensor]]:
+        """Where each group stands, and the numbers that its kernels are called with."""
+        shared = (1 / self.kl_weight, self.kl_weight, 1 - self.memory, *more, *(0.0 for _ in range(2 - len(more))))
+        table = torch.tensor([(p, *shared) for p in self.precisions], dtype=torch.float64).to(self.curvature)
+        return list(zip(self.posterior.group_slices, table.unbind(), strict=True))
 
     def _adam(self, at: slice, rate: float, step: int, scratch: Tensor) -> None:
         g, first, second = self.flat.grads[at], self.first_moment[at], self.second_moment[at]

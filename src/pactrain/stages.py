@@ -44,6 +44,9 @@ PRIOR_GROWTH = 1.0
 """How far above its start a prior's log-std may grow under a bound for losses in [0, 1], where no moment ψ limits it: prior
 and posterior could otherwise widen together at no charge until the noise drowns the network."""
 
+HURRY = 120.0
+"""Seconds of a budget below which nothing is compiled."""
+
 WARMUP_WEIGHTS = 1_000_000
 """The paper warms up its large networks only."""
 
@@ -119,6 +122,7 @@ class Trainer:
             log_std_range=(self.range[0], max(start, self.range[0]) + (PRIOR_GROWTH if bounded else 0.0)),
             first=self.rules.first_curvature,
             moves=moves,
+            steps=self.steps_per_epoch * self.stage1_limit if self.budget.seconds > HURRY else 0,
         )
 
     def _follow_bound(self, risk: float) -> None:
