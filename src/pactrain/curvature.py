@@ -17,7 +17,7 @@ the weight in place less the mean, and the std follows from h.
 
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import wait
 from functools import cached_property
 from itertools import pairwise
 from typing import Literal
@@ -29,14 +29,12 @@ from pactrain import ranks
 from pactrain.flat import FlatWeights
 from pactrain.fused import BETA1, BETA2, EPSILON, WORTH_COMPILING, kernels
 from pactrain.gaussian import group_sums, spread
+from pactrain.noise import STREAMS, threads
 from pactrain.posterior import Posterior
 from pactrain.seeds import derive
 
 BLOCK = 262_144
 """Most weights in a block on a CPU; in smaller ones the calls cost more than the memory saves.  A network no larger is one block."""
-
-STREAMS = 2
-"""Streams of noise in a step, each for one half of the blocks; a fixed number, so that no result depends on the machine."""
 
 Moves = Literal["adam", "natural", "none"]
 
@@ -87,10 +85,6 @@ class CurvatureStds:
         half = len(self.curvature) / STREAMS
         return [[b for b in blocks if (b[0].start + b[0].stop) / 2 // half == i] for i in range(STREAMS)]
 
-    @cached_property
-    def _pool(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(STREAMS, thread_name_prefix="pactrain")
-
     def _for_blocks(
         self, work: Callable[[slice, Tensor, Tensor, Tensor, torch.Generator], None], seed: int = 0
     ) -> None:
@@ -113,7 +107,7 @@ class CurvatureStds:
             for number in range(len(self._streams)):
                 stream(number)
         else:
-            jobs = [self._pool.submit(stream, number) for number in range(len(self._streams))]
+            jobs = [threads().submit(stream, number) for number in range(len(self._streams))]
             try:
                 for job in jobs:
                     job.result()

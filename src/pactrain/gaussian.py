@@ -47,6 +47,29 @@ def kl_by_group(mean_shift: Tensor, log_std: Tensor, prior_log_std: Tensor, grou
     return torch.stack(out)
 
 
+class Draw(torch.autograd.Function):
+    """Weights mean + std·noise, with the gradients in closed form: g for a mean, g·std·noise for its log-std.
+
+    `noise` is used up.  Autograd over the same formula would keep three vectors and fill a fourth for every parameter.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, log_std: Tensor, noise: Tensor, where: Slices, *means: Tensor) -> tuple[Tensor, ...]:
+        shift = noise.mul_(log_std.exp())
+        ctx.where = where
+        ctx.save_for_backward(shift)
+        return tuple(m + shift[at].view_as(m).to(m.dtype) for m, at in zip(means, where, strict=True))
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        (shift,) = ctx.saved_tensors
+        for_log_std = torch.empty_like(shift)
+        for grad, at in zip(grads, ctx.where, strict=True):
+            torch.mul(shift[at], grad.reshape(-1), out=for_log_std[at])
+        return for_log_std, None, None, *grads
+
+
 class GaussianKL(torch.autograd.Function):
     """The total KL, with gradients in closed form: no graph over the weights is kept.
 
