@@ -1,6 +1,6 @@
 """Peak memory of `fit` and of plain Adam on the same network, each in a process of its own.
 
-    python benchmarks/memory.py [--weights 5000000] [--json FILE]
+    python benchmarks/memory.py [--weights 20000000] [--json FILE]
 
 Prints the peak resident set of both and the difference, in MB and in bytes a weight.
 """
@@ -60,7 +60,7 @@ def peak(method: str, weights: int) -> int:
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--weights", type=int, default=5_000_000)
+    parser.add_argument("--weights", type=int, default=20_000_000)
     parser.add_argument("--child", choices=METHODS)
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()

@@ -264,6 +264,7 @@ def _drawn_statement(scene: _Scene, n: int, prior: str, prior_log_std: Tensor, n
     source.set_state(state)
     weights = posterior.mean_shift() + noise * posterior.log_std.detach().exp()
     ratio = log_density_ratio(weights, noise, posterior.log_std.detach(), prior_log_std, posterior.group_slices)
+    del noise, weights  # each as large as the network
     with posterior.sampled(source) as model:
         risk = 1 - evaluate(model, scene.batches.ordered(), scene.loss)["accuracy"]
     inputs = {

@@ -33,6 +33,7 @@ from pactrain.preparation import (
     TRAINED,
     choose_device,
     configuration,
+    give_memory_back,
     look_at_data,
     loss_name,
     majority_share,
@@ -159,6 +160,8 @@ def fit(
             bound, rules, n=n, delta=delta, moment=moment, groups=len(posterior.groups), start_log_std=math.log(std)
         )
         training_mode(model)
+        held_gamma = ranks.from_first(rules.held_gamma(posterior, batches, trained_on, std, seed))[0]
+        give_memory_back()
         trainer = Trainer(
             posterior,
             batches,
@@ -167,7 +170,7 @@ def fit(
             rules,
             moment=moment,
             lr=rules.rate(std),
-            held_gamma=ranks.from_first(rules.held_gamma(posterior, batches, trained_on, std, seed))[0],
+            held_gamma=held_gamma,
             seed=seed,
             steps_per_epoch=steps,
             start_loss=start["loss"],
@@ -180,6 +183,7 @@ def fit(
         history = _restored(trainer, folder)
         TRAINED.add(model)
         interrupted = _train(trainer, history, folder, tell)
+        trainer.curvature = trainer.optimizer = None  # as large as the network, and no longer needed
         estimate_batch_norm(model, batches.ordered(), loss)
         scores = {"train": evaluate(model, batches.ordered(), loss)}
         if test_batches is not None:

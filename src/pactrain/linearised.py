@@ -11,6 +11,7 @@ for all examples from one decomposition of K.  The largest ρ whose mean of s_j'
 how noisy the data is as seen by this network, in units that do not depend on the scale of the loss, of the features or of the prior.
 """
 
+import itertools
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,6 +34,9 @@ More would be better: the best gain grows with their number (energy: 13 with 256
 WEIGHTS = 65_536
 """Weights, picked at random, of which the gradients are kept: many more than examples, so that inner products stay exact to
 about a hundredth."""
+
+MANY_WEIGHTS, COLUMNS = 1 << 20, 4096
+"""Weights from which picking some of them avoids a list of all; weights whose inner products are taken at a time."""
 
 GAINS = np.logspace(-2, 5, 57)
 """Values of K̄/ρ that are tried, K̄ being the mean of K's diagonal: how much of one residual its own example may explain."""
@@ -73,7 +77,7 @@ def linearise(model: nn.Module, batches: Batches, loss: AnyLoss, seed: int) -> L
     """Measure the linearised network on some of the examples; None if that cannot be done."""
     with _independent_rows(model, batches, loss), evaluating(model):
         try:
-            gradients, losses = _gradients(model, batches, loss, seed)
+            gradients, losses, scale = _gradients(model, batches, loss, seed)
         except (
             RuntimeError,
             ValueError,
@@ -81,14 +85,15 @@ def linearise(model: nn.Module, batches: Batches, loss: AnyLoss, seed: int) -> L
         ):  # layers or losses that take no single row, or no backward pass here
             return None
     usable = torch.isfinite(losses) & torch.isfinite(gradients).all(1)
-    gradients, losses = gradients[usable], losses[usable]
+    if not bool(usable.all()):
+        gradients, losses = gradients[usable], losses[usable]
     if not len(losses) or not bool(gradients.any()):
         return None
     negative = bool(losses.min() < 0)  # a likelihood's loss may be: then residuals are measured from the smallest
     losses = losses - losses.min().clamp(max=0.0)
     losses = losses.clamp(min=(SMALLEST_SHIFTED if negative else SMALLEST_LOSS) * float(losses.mean()) + 1e-300)
     residuals = losses.sqrt()
-    kernel = (gradients @ gradients.T) / (4 * residuals[:, None] * residuals[None, :])
+    kernel = _products(gradients, scale) / (4 * residuals[:, None] * residuals[None, :])
     return _leave_out(kernel.cpu().numpy(), residuals.cpu().numpy())
 
 
@@ -104,22 +109,46 @@ def _leave_out(kernel: Any, residuals: Any) -> Linearised:
     return Linearised(scale, float(np.mean(residuals**2)), tuple(losses.tolist()), tuple(errors.tolist()))
 
 
-def _gradients(model: nn.Module, batches: Batches, loss: AnyLoss, seed: int) -> tuple[Tensor, Tensor]:
-    """Gradients of single examples at some of the weights, one a row, in float64; and the losses."""
+def _products(gradients: Tensor, scale: float) -> Tensor:
+    """The inner products of all rows in float64, block by block so that no second copy of them is needed."""
+    total = torch.zeros(len(gradients), len(gradients), dtype=torch.float64, device=gradients.device)
+    for block in gradients.split(COLUMNS, dim=1):
+        exact = block.double()
+        total.addmm_(exact, exact.T)
+    return total.mul_(scale * scale)
+
+
+def _gradients(model: nn.Module, batches: Batches, loss: AnyLoss, seed: int) -> tuple[Tensor, Tensor, float]:
+    """Gradients of single examples at some of the weights, one a row; the losses; what to scale the gradients by."""
     params = [p for p in model.parameters() if p.requires_grad]
     count = sum(p.numel() for p in params)
     source = torch.Generator().manual_seed(derive(seed, "linearise"))
-    kept = torch.randperm(count, generator=source)[:WEIGHTS].to(params[0].device)
-    gradients, losses = [], []
+    kept = _places(count, source)
+    edges = torch.tensor([0, *itertools.accumulate(p.numel() for p in params)])
+    cuts = torch.searchsorted(kept, edges).tolist()
+    places = [
+        (kept[a:b] - start).to(params[0].device) for a, b, start in zip(cuts, cuts[1:], edges.tolist(), strict=False)
+    ]
+    gradients = params[0].new_empty(
+        EXAMPLES, len(kept)
+    )  # one piece of memory, which goes back to the machine as a whole
+    losses: list[Tensor] = []
     for value, last in _single_losses(model, batches, loss, source):
         parts = torch.autograd.grad(value, params, retain_graph=not last, allow_unused=True)
-        flat = torch.cat(
-            [(torch.zeros_like(p) if g is None else g).reshape(-1) for p, g in zip(params, parts, strict=True)]
-        )
-        gradients.append(flat[kept])
+        row = gradients[len(losses)].zero_()
+        for g, at, a, b in zip(parts, places, cuts, cuts[1:], strict=False):
+            if g is not None:
+                row[a:b] = g.reshape(-1)[at]
         losses.append(value.detach())
-    scale = math.sqrt(count / len(kept))
-    return torch.stack(gradients).double() * scale, torch.stack(losses).double()
+    return gradients[: len(losses)], torch.stack(losses).double(), math.sqrt(count / len(kept))
+
+
+def _places(count: int, source: torch.Generator) -> Tensor:
+    """Which of the weights are looked at, in order."""
+    if count <= MANY_WEIGHTS:
+        return torch.randperm(count, generator=source)[:WEIGHTS].sort().values
+    chance = np.random.default_rng(int(torch.randint(2**31, (1,), generator=source)))
+    return torch.from_numpy(np.sort(chance.choice(count, WEIGHTS, replace=False, shuffle=False)))
 
 
 def _single_losses(
