@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 import pactrain
+from pactrain.auto import AUTHORS, AUTO
 from pactrain.cli.output import Bars
 from pactrain.events import Event
 from tests.zoo import build, rows
@@ -78,6 +79,26 @@ def test_without_test_data_the_training_score_is_shown() -> None:
     record = {"stage": 1, "risk": 1.0, "bound": 1.0, "train": {"rmse": 2.5}, "test": None}
     bars(Event("train", 500, 1000, record))
     assert "train 2.5" in drawn(bars)
+
+
+def test_a_limit_on_time_is_counted_in() -> None:
+    events: list[Event] = []
+    pactrain.fit(
+        build("mlp"), rows(), preset=AUTO.replace(fixed_epochs=10**6), budget="0.3s", callbacks=[events.append]
+    )
+    trained = [e for e in events if e.phase == "train"]
+    assert trained[-1].done == trained[-1].total < 10**6
+    assert all(e.done <= e.total < 10**6 for e in trained)
+
+
+@pytest.mark.parametrize("stage2", [0.0, 0.5])
+def test_the_total_is_met_at_the_end_of_each_stage(stage2: float) -> None:
+    events: list[Event] = []
+    rules = AUTHORS.replace(enter_stage2=0.0, stage2_share=stage2)
+    pactrain.fit(build("mlp"), rows(), preset=rules, budget="9 epochs", callbacks=[events.append])
+    told = [(e.done, e.total, e.values["stage"]) for e in events if e.phase == "train"]
+    assert told[-1][:2] == (9, 9)
+    assert {total for _, total, _ in told} == ({9} if stage2 == 0.0 else {6, 9})
 
 
 @pytest.mark.parametrize("total", [1, 3])
