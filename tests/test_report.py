@@ -189,6 +189,13 @@ def data(line: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     return np.asarray(line.get_xdata(), dtype=np.float64), np.asarray(line.get_ydata(), dtype=np.float64)
 
 
+def test_a_single_epoch_can_be_seen(tmp_path: Path) -> None:
+    pactrain.fit(nn.Linear(6, 3), rows(), budget="1 epochs", out=tmp_path / "run")
+    drawing = next(d for d in figures(read_run(tmp_path / "run")) if d.name == "bound")
+    axes = drawing.figure.axes[0]
+    assert data(axes.get_lines()[0])[0].tolist() == list(axes.get_xlim()) == [0.5, 1.5]
+
+
 def test_many_groups_are_shown_as_they_end(tmp_path: Path) -> None:
     model = nn.Sequential(*(nn.Linear(6, 6) for _ in range(8)), nn.Linear(6, 3))
     pactrain.fit(model, rows(), budget="2 epochs", out=tmp_path / "deep")
@@ -255,6 +262,18 @@ def test_values_that_are_not_finite_are_drawn_around(folder: Path) -> None:
     history: list[dict[str, Any]] = json.loads(json.dumps(run.history))
     history[1] |= {"bound": None, "risk": None, "train": {"loss": None, "accuracy": 0.5}}
     assert "figure" in page([dataclasses.replace(run, history=history)])
+
+
+def test_a_report_that_fails_does_not_cost_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(_: Any) -> str:
+        raise OSError("no ink")
+
+    monkeypatch.setattr("pactrain.report.page.page", broken)
+    result = pactrain.fit(nn.Linear(6, 3), rows(), budget="1 epochs", out=tmp_path / "run")
+    assert "no ink" in result.notes[0]
+    assert json.loads((tmp_path / "run" / "metrics.json").read_text())["notes"] == result.notes
+    monkeypatch.undo()
+    assert write_report([tmp_path / "run"]) == tmp_path / "run" / "report.html"
 
 
 def test_thin_keeps_the_ends() -> None:

@@ -94,7 +94,10 @@ class RunFolder:
         save_state(self.path / "posterior.safetensors", *posterior_tensors(result.posterior))
         write_json(self.path / "certificate.json", result.certificate.to_dict())
         metrics = result.metrics | {"notes": result.notes, "interrupted": result.interrupted}
-        self._write_report(metrics)
+        try:
+            self._write_report(metrics)
+        except Exception as error:  # a picture must not cost a run
+            result.notes.append(f"The report could not be made ({error!r}); pactrain report {self.path} tries again.")
         write_json(self.path / "metrics.json", metrics)
         if not result.interrupted:
             shutil.rmtree(self.path / "checkpoint", ignore_errors=True)

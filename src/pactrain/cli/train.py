@@ -158,7 +158,7 @@ def show(screen: "Console", result: "Result") -> None:
         screen.print(note, markup=False)
     screen.print(str(result.certificate), markup=False)
     screen.print(f"Run folder: {result.path}", markup=False)
-    if result.path is not None:
+    if result.path is not None and (result.path / "report.html").exists():
         screen.print(f"Report: {result.path / 'report.html'}", markup=False)
 
 

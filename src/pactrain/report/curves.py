@@ -19,7 +19,7 @@ from pactrain.report.canvas import (
     stage_line,
     thin,
 )
-from pactrain.report.read import Run
+from pactrain.report.read import Record, Run
 from pactrain.report.words import measure, shown
 
 if TYPE_CHECKING:
@@ -34,6 +34,14 @@ def curve(run: Run, part: str, score: str) -> tuple[list[int], list[float]]:
     return [r["epoch"] for r in records], [measure(score, number(r[part].get(score))) for r in records]
 
 
+def over_epochs(run: Run) -> tuple[list[Record], list[float]]:
+    """The history, thinned, and where each epoch stands; a single one is drawn as a line across its place."""
+    records = thin(run.history)
+    if len(records) > 1:
+        return records, [r["epoch"] for r in records]
+    return records * 2, [records[0]["epoch"] - 0.5, records[0]["epoch"] + 0.5]
+
+
 def axis_name(score: str) -> str:
     """The label of an axis that shows a score."""
     return {"accuracy": "accuracy, %"}.get(score, score)
@@ -42,8 +50,7 @@ def axis_name(score: str) -> str:
 def bound_figure(run: Run) -> Drawing:
     """The bound split into its terms."""
     figure, axes = canvas()
-    records = thin(run.history)
-    epochs = [r["epoch"] for r in records]
+    records, epochs = over_epochs(run)
     terms = {k: [max(0.0, number(r[k])) for r in records] for k in TERMS if any(r[k] for r in records)}
     areas = axes.stackplot(epochs, *terms.values(), labels=[TERMS[k] for k in terms], colors=list(SERIES))
     for area in areas:
@@ -52,7 +59,7 @@ def bound_figure(run: Run) -> Drawing:
     axes.plot(epochs, total, color=INK, label="bound")
     cut = _crop(axes, total)
     stage_line(axes, run.stage1_epochs, len(run.history))
-    axes.set(xlabel="epoch", ylabel=f"{'clipped ' if _bounded(run) else ''}loss", xlim=span(epochs))
+    axes.set(xlabel="epoch", ylabel=f"{'clipped ' if _bounded(run) else ''}loss", xlim=(epochs[0], epochs[-1]))
     legend(axes, 4)
     first, last = run.history[0], run.history[-1]
     parts = ", ".join(f"{TERMS[k]} {shown(number(last[k]))}" for k in terms)
@@ -85,7 +92,7 @@ def score_figure(run: Run, score: str) -> Drawing:
     if score != "accuracy":
         logarithmic(axes, every)
     stage_line(axes, run.stage1_epochs, len(run.history))
-    axes.set(xlabel="epoch", ylabel=axis_name(score), xlim=span([r["epoch"] for r in run.history]))
+    axes.set(xlabel="epoch", ylabel=axis_name(score), xlim=_ends_of(run))
     legend(axes)
     return Drawing(
         score,
@@ -139,8 +146,9 @@ def gap_figure(runs: list[Run], *, name: str = "gap") -> Drawing:
     )
 
 
-def span(epochs: list[int]) -> tuple[float, float]:
-    return (epochs[0], epochs[-1]) if len(epochs) > 1 else (epochs[0] - 0.5, epochs[0] + 0.5)
+def _ends_of(run: Run) -> tuple[float, float]:
+    epochs = over_epochs(run)[1]
+    return epochs[0], epochs[-1]
 
 
 def _bounded(run: Run) -> bool:

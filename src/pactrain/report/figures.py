@@ -1,7 +1,7 @@
 """All figures of a report: about one run, and about runs beside each other."""
 
-from pactrain.report.canvas import SERIES, Drawing, canvas, legend, logarithmic, number, short, thin
-from pactrain.report.curves import axis_name, bound_figure, curve, gap_figure, score_figure
+from pactrain.report.canvas import SERIES, Drawing, canvas, legend, logarithmic, number, short
+from pactrain.report.curves import axis_name, bound_figure, curve, gap_figure, over_epochs, score_figure
 from pactrain.report.noise import moment_figure, noise_figure
 from pactrain.report.read import Run
 from pactrain.report.words import shown
@@ -67,9 +67,9 @@ def _bounds(runs: list[Run], index: int) -> Drawing:
     figure, axes = canvas()
     every, words = [], []
     for i, run in enumerate(runs):
-        records = thin(run.history)
+        records, epochs = over_epochs(run)
         values = [number(r["bound"]) for r in records]
-        axes.plot([r["epoch"] for r in records], values, color=SERIES[i % len(SERIES)], label=short(run.name))
+        axes.plot(epochs, values, color=SERIES[i % len(SERIES)], label=short(run.name))
         words.append(f"{run.name} from {shown(values[0])} to {shown(values[-1])}")
         every += values
     logarithmic(axes, every)

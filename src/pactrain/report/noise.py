@@ -16,9 +16,8 @@ from pactrain.report.canvas import (
     number,
     short,
     stage_line,
-    thin,
 )
-from pactrain.report.curves import span
+from pactrain.report.curves import over_epochs
 from pactrain.report.read import Record, Run
 from pactrain.report.words import shown
 
@@ -36,8 +35,7 @@ def noise_figure(run: Run) -> Drawing:
 def _over_training(run: Run) -> Drawing:
     """Standard deviations of prior and posterior for each group over training."""
     figure, axes = canvas()
-    records = thin(run.history)
-    epochs = [r["epoch"] for r in records]
+    records, epochs = over_epochs(run)
     every: list[float] = []
     for i, group in enumerate(run.config["groups"]):
         for key, style in (("prior_std", (0, (4, 1.5))), ("posterior_std", "-")):
@@ -48,7 +46,7 @@ def _over_training(run: Run) -> Drawing:
     axes.plot([], [], color=MUTED, linestyle=(0, (4, 1.5)), label="priors")
     logarithmic(axes, every)
     stage_line(axes, run.stage1_epochs, len(run.history))
-    axes.set(xlabel="epoch", ylabel="standard deviation σ", xlim=span(epochs))
+    axes.set(xlabel="epoch", ylabel="standard deviation σ", xlim=(epochs[0], epochs[-1]))
     legend(axes, 4)
     return Drawing(
         "stds",
