@@ -270,7 +270,7 @@ def test_a_report_that_fails_does_not_cost_the_run(tmp_path: Path, monkeypatch: 
 
     monkeypatch.setattr("pactrain.report.page.page", broken)
     result = pactrain.fit(nn.Linear(6, 3), rows(), budget="1 epochs", out=tmp_path / "run")
-    assert "no ink" in result.notes[0]
+    assert "no ink" in result.notes[-1]
     assert json.loads((tmp_path / "run" / "metrics.json").read_text())["notes"] == result.notes
     monkeypatch.undo()
     assert write_report([tmp_path / "run"]) == tmp_path / "run" / "report.html"
