@@ -254,15 +254,12 @@ def _restored(trainer: Trainer, folder: RunFolder | None) -> list[Record]:
 
 def _train(trainer: Trainer, history: list[Record], folder: RunFolder | None, tell: Callback) -> bool:
     """Run the stages; True if the user interrupted them."""
-    expected = trainer.stage1_limit
     try:
         for record in trainer.epochs():
             history.append(record)
             if folder is not None:
                 folder.keep(record, trainer)
-            if trainer.progress.stage == 2:
-                expected = trainer.progress.stage1_epochs + trainer.stage2_limit
-            tell(Event("train", trainer.progress.epoch, max(expected, trainer.progress.epoch), record))
+            tell(Event("train", trainer.progress.epoch, trainer.expected_epochs(), record))
     except KeyboardInterrupt:
         return True
     except TrainingError as error:

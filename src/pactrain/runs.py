@@ -12,7 +12,6 @@ from pactrain.checkpoint import load_state, plain, save_state, write_atomic, wri
 from pactrain.errors import RunError
 from pactrain.moment import Moment
 from pactrain.posterior import Posterior
-from pactrain.report.page import page
 
 if TYPE_CHECKING:
     from pactrain.fit import Result
@@ -94,12 +93,20 @@ class RunFolder:
         save_state(self.path / "model.safetensors", model_tensors(result.model), {})
         save_state(self.path / "posterior.safetensors", *posterior_tensors(result.posterior))
         write_json(self.path / "certificate.json", result.certificate.to_dict())
-        write_atomic(self.path / "report.html", page(result))
-        write_json(
-            self.path / "metrics.json", result.metrics | {"notes": result.notes, "interrupted": result.interrupted}
-        )
+        metrics = result.metrics | {"notes": result.notes, "interrupted": result.interrupted}
+        try:
+            self._write_report(metrics)
+        except Exception as error:  # a picture must not cost a run
+            result.notes.append(f"The report could not be made ({error!r}); pactrain report {self.path} tries again.")
+        write_json(self.path / "metrics.json", metrics)
         if not result.interrupted:
             shutil.rmtree(self.path / "checkpoint", ignore_errors=True)
+
+    def _write_report(self, metrics: dict[str, Any]) -> None:
+        from pactrain.report.page import page  # here: drawing is slow to import, and only the end of a run draws
+        from pactrain.report.read import read_run
+
+        write_atomic(self.path / "report.html", page([read_run(self.path, metrics=plain(metrics))]))
 
     def has_checkpoint(self) -> bool:
         """Is there a state to go back to?"""

@@ -287,6 +287,14 @@ class Trainer:
             or self.budget.over(p.seconds)
         )
 
+    def expected_epochs(self) -> int:
+        """The epoch at which the present stage is likely to end, by its limits on epochs and on time."""
+        p = self.progress
+        done, limit = (p.stage1_epochs, self.stage1_limit) if p.stage == 1 else (p.stage2_epochs, self.stage2_limit)
+        share = self.budget.share_of_stage(p.stage, p.seconds, self.rules)
+        in_time = math.ceil(done / share) if done and share > 0 else limit
+        return p.epoch - done + max(done, min(limit, in_time))
+
     # -- what is recorded ------------------------------------------------------------------------------------------
 
     def _record(self, risk: float) -> Record:

@@ -2,7 +2,6 @@
 
 import json
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,8 +13,6 @@ from pactrain.errors import PactrainError
 
 if TYPE_CHECKING:
     from pactrain.events import Event
-
-NAMES = {"prior": "training the prior", "scan": "scanning the prior", "train": "training", "certify": "certifying"}
 
 
 def console(json_to: str | None, *, quiet: bool = False) -> Console:
@@ -49,21 +46,17 @@ def table(title: str, columns: list[str], rows: list[list[str]]) -> Table:
 
 
 class Bars:
-    """Progress for people: a bar on a terminal, a line now and then elsewhere."""
-
-    LINE_SECONDS = 10.0
+    """Progress for people: bars with what was last measured and the time left on a terminal, nothing elsewhere."""
 
     def __init__(self, screen: Console) -> None:
-        self.screen = screen
         columns = (
             TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.fields[info]}"),
-            TimeRemainingColumn(),
+            BarColumn(bar_width=None),
+            TextColumn("{task.fields[info]}", markup=False),
+            TimeRemainingColumn(compact=True, elapsed_when_finished=True),
         )
-        self.progress = Progress(*columns, console=screen, transient=True) if screen.is_terminal else None
+        self.progress = Progress(*columns, console=screen, transient=True, expand=True) if screen.is_terminal else None
         self.tasks: dict[str, TaskID] = {}
-        self.last_line = time.monotonic()
 
     def __enter__(self) -> "Bars":
         if self.progress:
@@ -76,25 +69,22 @@ class Bars:
 
     def __call__(self, event: "Event") -> None:
         """Show one event."""
-        info = _info(event)
         if self.progress is None:
-            now = time.monotonic()
-            if now - self.last_line >= self.LINE_SECONDS:
-                self.last_line = now
-                self.screen.print(f"{NAMES[event.phase]} {event.done}/{event.total} {info}", markup=False)
             return
         if event.phase not in self.tasks:
-            self.tasks[event.phase] = self.progress.add_task(NAMES[event.phase], total=event.total, info="")
-        self.progress.update(self.tasks[event.phase], completed=event.done, total=event.total, info=info)
+            self.tasks[event.phase] = self.progress.add_task(event.phase, total=event.total, info="")
+        self.progress.update(self.tasks[event.phase], completed=event.done, total=event.total, info=info(event))
 
 
-def _info(event: "Event") -> str:
+def info(event: "Event") -> str:
+    """What an event has to tell, short enough for a terminal of 80 columns."""
     v = event.values
     if event.phase == "scan":
         return f"std {v['std']:.2g}"
     if event.phase not in ("prior", "train"):
-        return ""
+        return f"{event.done}/{event.total}"
     scores = v["test"] or v["train"]
-    key = next((k for k in ("accuracy", "rmse", "loss") if k in scores), "loss")
+    key = next(k for k in ("accuracy", "rmse", "loss") if k in scores)
+    score = f"{100 * scores[key]:.1f} %" if key == "accuracy" else f"{scores[key]:.3g}"
     where = "test" if v["test"] else "train"
-    return f"stage {v['stage']}  loss {v['risk']:.4f}  bound {v['bound']:.3f}  {where} {key} {scores[key]:.4f}"
+    return f"epoch {event.done}/{event.total} stage {v['stage']} loss {v['risk']:.3g} bound {v['bound']:.3g} {where} {score}"

@@ -1,5 +1,6 @@
 """`pactrain train`: from data to a trained network, a certificate and a run folder."""
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -55,6 +56,8 @@ class Train:
     """The run folder; by default a new one below runs/."""
     resume: bool = False
     """Go on with an unfinished run (that of --out, or the newest below runs/ for this data)."""
+    tensorboard: bool = False
+    """Also write the scalars of every epoch as TensorBoard event files, to tensorboard/ in the run folder."""
     data_root: Path | None = None
     """Folder with data files; then $PACTRAIN_DATA and the user's cache are looked at."""
     json_to: Annotated[str | None, tyro.conf.arg(name="json")] = None
@@ -71,11 +74,13 @@ class Train:
         screen = console(self.json_to, quiet=quiet)
         from pactrain.cli.workshop import load_task, make_model, named_loss, newest_unfinished, next_folder
         from pactrain.fit import fit
+        from pactrain.integrations.tensorboard import TensorBoard
 
         task = load_task(self)
         folder = self.out or (newest_unfinished(self.data) if self.resume else next_folder(self.data))
+        boards = [TensorBoard(folder / "tensorboard")] if self.tensorboard and not quiet else []
         screen.print(_opening(task, self), markup=False)
-        with Bars(screen) as bars:
+        with Bars(screen) as bars, ExitStack() as stack:
             result = fit(
                 make_model(self.model, task.inputs, task.outputs, self.seed),
                 (task.x_train, task.y_train),
@@ -89,14 +94,19 @@ class Train:
                 seed=self.seed,
                 budget=self.budget,
                 prior_data=self.prior_data,
-                callbacks=(bars,),
+                callbacks=[bars, *(stack.enter_context(board) for board in boards)],
                 out=folder,
                 resume=self.resume,
                 caveats=task.caveats,
                 extra_config=self.described(task),
             )
         show(screen, result)
-        values = {"run": str(folder), "metrics": result.metrics, "certificate": result.certificate.to_dict()}
+        values = {
+            "run": str(folder),
+            "report": str(folder / "report.html"),
+            "metrics": result.metrics,
+            "certificate": result.certificate.to_dict(),
+        }
         write_result(None if quiet else self.json_to, values | {"notes": result.notes})
         return 130 if result.interrupted else 0
 
@@ -148,6 +158,8 @@ def show(screen: "Console", result: "Result") -> None:
         screen.print(note, markup=False)
     screen.print(str(result.certificate), markup=False)
     screen.print(f"Run folder: {result.path}", markup=False)
+    if result.path is not None and (result.path / "report.html").exists():
+        screen.print(f"Report: {result.path / 'report.html'}", markup=False)
 
 
 def _shown(name: str, value: float) -> str:

@@ -1,1 +1,61 @@
-"""What a run looks like to a person: one self-contained page."""
+"""What runs look like to a person: one self-contained page, and its figures as files.
+
+write_report([Path("runs/digits")])                   # runs/digits/report.html again
+write_figures([Path("runs/digits")], Path("figures"))
+"""
+
+from pathlib import Path
+from typing import Any
+
+from pactrain.checkpoint import write_atomic
+from pactrain.errors import PactrainError, RunError
+from pactrain.report.canvas import Format
+
+
+def write_report(runs: list[Path], out: Path | None = None) -> Path:
+    """Write the page of one run (by default into its folder) or of several; where it is."""
+    from pactrain.report.page import page
+    from pactrain.report.read import read_runs
+
+    if not runs:
+        raise RunError("a report needs at least one run folder")
+    path = out or (runs[0] if len(runs) == 1 else Path()) / "report.html"
+    content = page(read_runs(runs))
+    try:
+        write_atomic(path, content)
+    except OSError as error:
+        raise PactrainError(f"the report could not be written to {path}: {error}") from error
+    return path
+
+
+def write_figures(runs: list[Path], folder: Path, form: Format = "svg") -> list[Path]:
+    """Write the figures of a report as files; where they are."""
+    from pactrain.report.canvas import save
+    from pactrain.report.page import drawings
+    from pactrain.report.read import read_runs
+
+    try:
+        return save(drawings(read_runs(runs)), folder, form)
+    except OSError as error:
+        raise PactrainError(f"the figures could not be written to {folder}: {error}") from error
+
+
+def summaries(runs: list[Path]) -> list[dict[str, Any]]:
+    """The numbers of each run as plain values."""
+    from pactrain.report.read import read_runs
+    from pactrain.report.words import proved, trained
+
+    return [
+        {
+            "run": str(path),
+            "data": run.data,
+            "model": run.model,
+            "weights": run.weights,
+            "n": run.config.get("n"),
+            "seed": run.config.get("seed"),
+            "metrics": run.metrics,
+            "trained": trained(run),
+            "stated": proved(run),
+        }
+        for path, run in zip(runs, read_runs(runs), strict=True)
+    ]

@@ -1,94 +1,96 @@
-"""One HTML page about one run: no script, no network, readable in light and dark."""
+"""One HTML page about one run or several: no script, no network, readable in light and dark, on a phone and by ear."""
 
-import json
+import dataclasses
+import re
 from html import escape
-from typing import TYPE_CHECKING, Any
+from importlib.resources import files
 
-from pactrain.certificate import MEANING
+from pactrain.report import sections
+from pactrain.report.canvas import Drawing
+from pactrain.report.figures import comparisons, figures
+from pactrain.report.read import Run
+from pactrain.report.words import duration, headline, score_text, trained, value_of
+from pactrain.versions import versions
 
-if TYPE_CHECKING:
-    from pactrain.fit import Result
-
-STYLE = """
-:root { color-scheme: light dark; --ink: #1b1f24; --paper: #fff; --line: #c9d1d9; --a: #0969da; --b: #bc4c00; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e6edf3; --paper: #0d1117; --line: #3d444d; --a: #58a6ff; --b: #f0883e; } }
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper); max-width: 52rem;
-       margin: 0 auto; padding: 1rem; }
-table { border-collapse: collapse; width: 100%; } th, td { text-align: left; padding: .3rem .6rem;
-       border-bottom: 1px solid var(--line); } td.n { font-variant-numeric: tabular-nums; }
-pre { overflow-x: auto; border: 1px solid var(--line); padding: .6rem; white-space: pre-wrap; }
-svg { width: 100%; height: auto; } .frame { fill: none; stroke: var(--line); } text { fill: var(--ink); font-size: 12px; }
-.a { fill: none; stroke: var(--a); stroke-width: 2; } .b { fill: none; stroke: var(--b); stroke-width: 2; stroke-dasharray: 6 3; }
-"""
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+"""Even a name that escaped the escaping could load and run nothing."""
 
 
-def page(result: "Result") -> str:
-    """The report of a run."""
-    name = (
-        str(result.config.get("data", {}).get("name", "a run"))
-        if isinstance(result.config.get("data"), dict)
-        else "a run"
+def page(runs: list[Run]) -> str:
+    """The report of some runs."""
+    return _one(runs[0]) if len(runs) == 1 else _several(runs)
+
+
+def drawings(runs: list[Run]) -> list[Drawing]:
+    """All figures of the page of these runs, with the run's name in theirs where there are several."""
+    if len(runs) == 1:
+        return figures(runs[0])
+    named = [(re.sub(r"\W+", "-", run.name), d) for run in runs for d in figures(run)]
+    return [dataclasses.replace(d, name=f"{name}-{d.name}") for name, d in named] + comparisons(runs)
+
+
+def _one(run: Run) -> str:
+    links = {"certificate": "New data", "training": "Training", "configuration": "Configuration"}
+    body = (
+        f"{sections.tiles(run)}"
+        f"<h2 id=certificate>What can be said about new data</h2>{sections.certificate(run)}"
+        f"<h2 id=training>How training went</h2><h3>Scores</h3>{sections.scores(run)}"
+        f"<h3>Figures</h3>{sections.gallery(figures(run), 'figure')}"
+        f"<h2 id=configuration>Configuration</h2>{sections.configuration(run)}"
     )
-    score = (
-        "accuracy" if "accuracy" in result.metrics["train"] else "rmse" if "rmse" in result.metrics["train"] else "loss"
-    )
-    history = result.history
-    parts = [
-        f"<h1>pactrain: {escape(name)}</h1>",
-        "".join(f"<p role='note'>{escape(note)}</p>" for note in result.notes),
-        "<h2>Scores of the trained network</h2>",
-        _scores(result.metrics),
-        "<h2>What can be said about new data</h2>",
-        f"<pre>{escape(str(result.certificate))}</pre>",
-        "<ul>" + "".join(f"<li><b>{k}</b>: {escape(v)}</li>" for k, v in MEANING.items()) + "</ul>",
-        "<h2>The bound during training</h2>",
-        _chart("bound", [r["bound"] for r in history], "risk under noise", [r["risk"] for r in history]),
-        f"<h2>{score.capitalize()} during training</h2>",
-        _chart(
-            "training data",
-            [r["train"].get(score) for r in history],
-            "test data",
-            [(r["test"] or {}).get(score) for r in history],
-        ),
-        "<h2>Configuration</h2>",
-        f"<pre>{escape(json.dumps(result.config, indent=1, default=str))}</pre>",
+    return _document(run.name, trained(run), links, body)
+
+
+def _several(runs: list[Run]) -> str:
+    links = {f"run-{i}": run.name for i, run in enumerate(runs, 1)}
+    overlaid = comparisons(runs)
+    body = f"<h2 id=compared>Side by side</h2>{_summary(runs)}"
+    if overlaid:
+        body += f"<h3>Curves</h3>{sections.gallery(overlaid, 'compared')}"
+    for i, run in enumerate(runs, 1):
+        body += (
+            f"<section aria-labelledby=run-{i}><h2 id=run-{i}>{escape(run.name)}</h2><p class=lede>{escape(trained(run))}</p>"
+            f"{sections.tiles(run)}<h3>What can be said about new data</h3>{sections.certificate(run)}"
+            f"<h3>How training went</h3>{sections.gallery(figures(run), f'run-{i}')}"
+            f"<h3>Configuration</h3>{sections.configuration(run)}</section>"
+        )
+    names = ", ".join(dict.fromkeys(run.data for run in runs))
+    return _document(f"{len(runs)} runs", f"On {names}.", {"compared": "Side by side"} | links, body)
+
+
+def _summary(runs: list[Run]) -> str:
+    columns = ["run", "data", "on new data", "test", "training", "bound", "weights", "examples", "seed", "time"]
+    return sections.table("The runs beside each other", columns, [_row(run) for run in runs], numbers=7)
+
+
+def _row(run: Run) -> list[str]:
+    best, score = headline(run), run.score
+    unit = "" if score == "accuracy" else f"{score} "
+    return [
+        run.name,
+        run.data,
+        f"{best.quantity} ≤ {value_of(best)}, {best.label}" if best else "nothing",
+        unit + score_text(score, run.scores("test").get(score)),
+        unit + score_text(score, run.scores("train").get(score)),
+        score_text("bound", run.history[-1]["bound"] if run.history else None),
+        f"{run.weights:,}",
+        f"{run.config.get('n', 0):,}",
+        str(run.config.get("seed")),
+        duration(run.metrics["seconds"]) if "seconds" in run.metrics else "going on",
     ]
+
+
+def _document(title: str, lede: str, links: dict[str, str], body: str) -> str:
+    style = (files("pactrain.report") / "page.css").read_text("utf-8")
+    items = "".join(f"<li><a href='#{key}'>{escape(name)}</a></li>" for key, name in links.items())
     return (
-        "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
-        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>pactrain: {escape(name)}</title><style>{STYLE}</style></head><body>{''.join(parts)}</body></html>\n"
-    )
-
-
-def _scores(metrics: dict[str, Any]) -> str:
-    rows = []
-    for part in ("train", "test"):
-        for key, value in metrics.get(part, {}).items():
-            shown = f"{value:,}" if isinstance(value, int) else f"{value:.4f}"
-            rows.append(f"<tr><td>{part}</td><td>{escape(key)}</td><td class='n'>{shown}</td></tr>")
-    return f"<table><thead><tr><th>data</th><th>measure</th><th>value</th></tr></thead><tbody>{''.join(rows)}</tbody></table>"
-
-
-def _chart(name_a: str, a: list[float | None], name_b: str, b: list[float | None]) -> str:
-    """Two curves over epochs, the second dashed."""
-    values = [v for v in [*a, *b] if v is not None]
-    if not values:
-        return "<p>No epoch was completed.</p>"
-    low, high = min(0.0, *values), max(values)
-    span, width, height = (high - low) or 1.0, 640, 240
-    keep = max(1, len(a) // 400)
-
-    def line(series: list[float | None], kind: str) -> str:
-        points = [
-            f"{50 + (width - 60) * i / max(1, len(series) - 1):.1f},{10 + (height - 40) * (1 - (v - low) / span):.1f}"
-            for i, v in enumerate(series)
-            if v is not None and (i % keep == 0 or i == len(series) - 1)
-        ]
-        return f"<polyline class='{kind}' points='{' '.join(points)}'/>" if points else ""
-
-    return (
-        f"<svg viewBox='0 0 {width} {height}' role='img' aria-label='{escape(name_a)} and {escape(name_b)} over epochs, "
-        f"ending at {values[-1]:.3g}'><rect class='frame' x='50' y='10' width='{width - 60}' height='{height - 40}'/>"
-        f"{line(a, 'a')}{line(b, 'b')}<text x='4' y='18'>{high:.3g}</text><text x='4' y='{height - 30}'>{low:.3g}</text>"
-        f"<text x='50' y='{height - 8}'>epoch 1 to {len(a)}: {escape(name_a)} solid, {escape(name_b)} dashed</text></svg>"
+        "<!doctype html>\n<html lang=en><head><meta charset=utf-8>"
+        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
+        "<meta name=viewport content='width=device-width, initial-scale=1'><meta name=color-scheme content='light dark'>"
+        f"<link rel=icon href='data:,'><title>{escape(title)} · pactrain</title><style>{style}</style></head>"
+        "<body><a class=skip href='#main'>Skip to the report</a>"
+        f"<header><p class=brand>pactrain report</p><h1>{escape(title)}</h1><p class=lede>{escape(lede)}</p></header>"
+        f"<nav aria-label='On this page'><ul>{items}</ul></nav><main id=main tabindex=-1>{body}</main>"
+        f"<footer>Made by pactrain {escape(versions().get('pactrain', ''))} from the run folder, without network access.</footer>"
+        "</body></html>\n"
     )

@@ -1,0 +1,1 @@
+"""Thin adapters to other people's tools; each needs its own extra."""

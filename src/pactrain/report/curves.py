@@ -1,0 +1,183 @@
+"""Figures of how training went: the bound and its terms, scores, the generalisation gap."""
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from pactrain.report.canvas import (
+    INK,
+    MUTED,
+    SERIES,
+    SIZE,
+    Drawing,
+    canvas,
+    legend,
+    logarithmic,
+    number,
+    short,
+    stage_line,
+    thin,
+)
+from pactrain.report.read import Record, Run
+from pactrain.report.words import measure, shown
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+TERMS = {"risk": "risk", "kl_term": "divergence", "complexity": "complexity"}
+
+
+def curve(run: Run, part: str, score: str) -> tuple[list[int], list[float]]:
+    """Epochs and a score on "train" or "test" at each, thinned."""
+    records = [r for r in thin(run.history) if r.get(part)]
+    return [r["epoch"] for r in records], [measure(score, number(r[part].get(score))) for r in records]
+
+
+def over_epochs(run: Run) -> tuple[list[Record], list[float]]:
+    """The history, thinned, and where each epoch stands; a single one is drawn as a line across its place."""
+    records = thin(run.history)
+    if len(records) > 1:
+        return records, [r["epoch"] for r in records]
+    return records * 2, [records[0]["epoch"] - 0.5, records[0]["epoch"] + 0.5]
+
+
+def axis_name(score: str) -> str:
+    """The label of an axis that shows a score."""
+    return {"accuracy": "accuracy, %"}.get(score, score)
+
+
+def bound_figure(run: Run) -> Drawing:
+    """The bound split into its terms."""
+    figure, axes = canvas()
+    records, epochs = over_epochs(run)
+    terms = {k: [max(0.0, number(r[k])) for r in records] for k in TERMS if any(r[k] for r in records)}
+    areas = axes.stackplot(epochs, *terms.values(), labels=[TERMS[k] for k in terms], colors=list(SERIES))
+    for area in areas:
+        area.set_alpha(0.75)
+    total = np.array([number(r["bound"]) for r in records])
+    axes.plot(epochs, total, color=INK, label="bound")
+    cut = _crop(axes, total)
+    stage_line(axes, run.stage1_epochs, len(run.history))
+    axes.set(xlabel="epoch", ylabel=f"{'clipped ' if _bounded(run) else ''}loss", xlim=(epochs[0], epochs[-1]))
+    legend(axes, 4)
+    first, last = run.history[0], run.history[-1]
+    parts = ", ".join(f"{TERMS[k]} {shown(number(last[k]))}" for k in terms)
+    return Drawing(
+        "bound",
+        "The bound and its terms",
+        f"Stacked areas over {len(run.history)} epochs. The bound goes from {shown(number(first['bound']))} to "
+        f"{shown(number(last['bound']))}; at the end it is made of {parts}.{_stages(run)}",
+        "What training minimises: the risk of the noisy network, the price of moving away from the prior, and the price of "
+        f"a loss that has no upper limit. It is a heuristic while training.{_stage2_note(run)}{cut}",
+        figure,
+    )
+
+
+def score_figure(run: Run, score: str) -> Drawing:
+    """A score on training and test data."""
+    figure, axes = canvas()
+    every: list[float] = []
+    words = []
+    for part, name, style, colour in (
+        ("train", "training", "-", SERIES[0]),
+        ("test", "test", (0, (4, 1.5)), SERIES[1]),
+    ):
+        epochs, values = curve(run, part, score)
+        if epochs:
+            axes.plot(epochs, values, color=colour, linestyle=style, label=f"{name} data")
+            axes.plot(epochs[-1:], values[-1:], "o", color=colour, markersize=4.5, clip_on=False)
+            words.append(f"on {name} data from {shown(values[0])} to {shown(values[-1])}")
+            every += values
+    if score != "accuracy":
+        logarithmic(axes, every)
+    stage_line(axes, run.stage1_epochs, len(run.history))
+    axes.set(xlabel="epoch", ylabel=axis_name(score), xlim=_ends_of(run))
+    legend(axes)
+    return Drawing(
+        score,
+        f"{score.upper() if score == 'rmse' else score.capitalize()} over training",
+        f"Curves over {len(run.history)} epochs: {axis_name(score)} {' and '.join(words)}.{_stages(run)}",
+        "Of the deterministic network, its weights at their means. The test data is only looked at, never trained on.",
+        figure,
+    )
+
+
+def gap_figure(runs: list[Run], *, name: str = "gap") -> Drawing:
+    """Test against training score, epoch by epoch, with the line on which they agree."""
+    figure, axes = canvas((SIZE[0], 4.2))
+    score, ends, every = runs[0].score, [], []
+    for i, run in enumerate(runs):
+        colour = SERIES[i % len(SERIES)]
+        x, y = curve(run, "train", score)[1], curve(run, "test", score)[1]
+        axes.plot(x, y, color=colour, alpha=0.5, linewidth=1)
+        axes.plot(x, y, "o", color=colour, markersize=2.6, markeredgewidth=0)
+        axes.plot(
+            x[-1:],
+            y[-1:],
+            "o",
+            color=colour,
+            markersize=8,
+            markeredgecolor=INK,
+            clip_on=False,
+            label=_ends(run, len(runs)),
+        )
+        ends.append(
+            f"{'' if len(runs) == 1 else run.name + ' '}ends at {shown(x[-1])} on training and {shown(y[-1])} on test data"
+        )
+        every += [*x, *y]
+    if score != "accuracy":
+        logarithmic(axes, every)
+        logarithmic(axes, every, axis="x")
+    finite = [v for v in every if math.isfinite(v)] or [0.0, 1.0]
+    axes.axline(
+        (min(finite),) * 2, (max(finite) + 1e-9,) * 2, color=MUTED, linewidth=1, linestyle=(0, (4, 2)), label="y = x"
+    )
+    axes.set(xlabel=f"training {axis_name(score)}", ylabel=f"test {axis_name(score)}")
+    legend(axes, 2)
+    side = "below" if score == "accuracy" else "above"
+    return Drawing(
+        name,
+        "The generalisation gap",
+        f"Test against training {score}, a point an epoch: {'; '.join(ends)}. A dashed line marks where both are equal.",
+        f"Each point is an epoch, the large one the last. On the dashed line the network is as good on new data as on its own; "
+        f"how far a point lies {side} it is the gap.",
+        figure,
+    )
+
+
+def _ends_of(run: Run) -> tuple[float, float]:
+    epochs = over_epochs(run)[1]
+    return epochs[0], epochs[-1]
+
+
+def _bounded(run: Run) -> bool:
+    return not any(r["complexity"] for r in run.history)
+
+
+def _crop(axes: "Axes", total: np.ndarray) -> str:
+    """Leave a first peak out of sight where it would flatten all the rest."""
+    finite = total[np.isfinite(total)]
+    if len(finite) < 10:
+        axes.set_ylim(bottom=0)
+        return ""
+    later = float(finite[len(finite) // 20 :].max())
+    if finite.max() <= 5 * later:
+        axes.set_ylim(0, 1.05 * float(finite.max()))
+        return ""
+    axes.set_ylim(0, 1.3 * later)
+    return f" The first epochs, up to {shown(float(finite.max()))}, lie above the top."
+
+
+def _stages(run: Run) -> str:
+    two = run.stage1_epochs < len(run.history)
+    return f" Stage 2 begins after epoch {run.stage1_epochs}." if two else ""
+
+
+def _stage2_note(run: Run) -> str:
+    two = run.stage1_epochs < len(run.history)
+    return " Stage 2 minimises the risk alone and lets the bound go." if two else ""
+
+
+def _ends(run: Run, runs: int) -> str:
+    return "last epoch" if runs == 1 else short(run.name)
