@@ -6,6 +6,7 @@ from typing import Annotated
 import tyro
 
 from pactrain.cli.certify import Certify
+from pactrain.cli.compare import Compare
 from pactrain.cli.predict import Predict
 from pactrain.cli.train import Train
 from pactrain.cli.verify import Verify
@@ -16,6 +17,7 @@ Command = (
     | Annotated[Certify, tyro.conf.subcommand("certify")]
     | Annotated[Verify, tyro.conf.subcommand("verify")]
     | Annotated[Predict, tyro.conf.subcommand("predict")]
+    | Annotated[Compare, tyro.conf.subcommand("compare")]
 )
 
 
