@@ -1,11 +1,14 @@
 """Closed-form stds and natural steps on a loss whose curvature is known."""
 
+import shutil
+
 import pytest
 import torch
 from torch import Tensor, nn
 
 from pactrain import Posterior, Prior
-from pactrain.curvature import CurvatureStds
+from pactrain.curvature import CurvatureStds, Moves
+from pactrain.fused import WORTH_COMPILING, kernels
 from tests.zoo import build, rows
 
 CURVATURES = torch.tensor([0.0, 0.5, 4.0])
@@ -68,7 +71,7 @@ def reference_step(
     return new.clamp(min=0), grad + WEIGHT * pull
 
 
-@pytest.mark.parametrize("name", ["mlp", "tied", "mixed"])
+@pytest.mark.parametrize("name", ["mlp", "tied", "mixed", "compiled"])
 def test_a_step_is_the_plain_formula(name: str) -> None:
     model = build("tied" if name == "tied" else "mlp")
     if name == "mixed":
@@ -77,7 +80,9 @@ def test_a_step_is_the_plain_formula(name: str) -> None:
         model[0].register_forward_hook(lambda _, args, out: out.float())  # type: ignore[index]
     x, y = rows(40)
     posterior = Posterior(model, Prior(per="layer", std=0.05))
-    stds = CurvatureStds(posterior, kl_weight=WEIGHT, memory=0.9, log_std_range=(-6, 1))
+    steps = int(WORTH_COMPILING) if name == "compiled" else 0
+    stds = CurvatureStds(posterior, kl_weight=WEIGHT, memory=0.9, log_std_range=(-6, 1), steps=steps)
+    assert (stds._kernels is not None) is (name == "compiled" and shutil.which("g++") is not None)
     stds.flat.attach()
     assert stds.flat.aliased is (name != "mixed")
     twin = nn.Parameter(stds.flat.means.double().clone())
@@ -139,3 +144,28 @@ def test_noise_is_standard_normal_and_the_same_on_any_number_of_threads() -> Non
     assert abs(float((halves[0] * halves[1]).mean())) < 0.02
     assert float(draws[0].mean()) == pytest.approx(0, abs=0.01)
     assert float(draws[0].std()) == pytest.approx(1, abs=0.01)
+
+
+@pytest.mark.parametrize("moves", ["adam", "natural"])
+def test_compiled_kernels_do_what_the_plain_operations_do(moves: Moves) -> None:
+    found = []
+    for steps in (0, int(WORTH_COMPILING)):
+        model = build("mlp")
+        posterior = Posterior(model, Prior(per="layer", std=0.05))
+        stds = CurvatureStds(posterior, kl_weight=WEIGHT, memory=0.9, log_std_range=(-6, 1), moves=moves, steps=steps)
+        x, y = rows(40)
+        for step in range(4):
+            stds.draw(step)
+            nn.functional.cross_entropy(model(x), y).backward()
+            stds.learn(0.01, step)
+        stds.rest()
+        found.append((stds.flat.means.clone(), stds.curvature.clone()))
+    torch.testing.assert_close(found[0], found[1], rtol=1e-3, atol=1e-5)
+
+
+def test_without_a_compiler_the_plain_operations_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise RuntimeError("no compiler")
+
+    monkeypatch.setattr(torch, "compile", fails)
+    assert kernels.__wrapped__(torch.float32, "cpu") is None

@@ -12,7 +12,7 @@ from pactrain.batches import TensorBatches
 from pactrain.erm import LOOK, Settings, rank, train
 from pactrain.errors import DataError, PactrainError, TrainingError
 from pactrain.fit import fit
-from pactrain.noise import dropping, noisy
+from pactrain.regularisers import dropping, noisy
 from pactrain.search import grid, hold_out, search
 from pactrain.seeds import derive
 

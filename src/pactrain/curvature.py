@@ -17,27 +17,24 @@ the weight in place less the mean, and the std follows from h.
 
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import wait
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 from torch import Tensor
 
+from pactrain import ranks
 from pactrain.flat import FlatWeights
+from pactrain.fused import BETA1, BETA2, EPSILON, WORTH_COMPILING, kernels
 from pactrain.gaussian import group_sums, spread
+from pactrain.noise import STREAMS, threads
 from pactrain.posterior import Posterior
 from pactrain.seeds import derive
 
-BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
-"""Adam's constants."""
-
 BLOCK = 262_144
 """Most weights in a block on a CPU; in smaller ones the calls cost more than the memory saves.  A network no larger is one block."""
-
-STREAMS = 2
-"""Streams of noise in a step, each for one half of the blocks; a fixed number, so that no result depends on the machine."""
 
 Moves = Literal["adam", "natural", "none"]
 
@@ -54,6 +51,7 @@ class CurvatureStds:
         log_std_range: tuple[float, float],
         first: float = 1.0,
         moves: Moves = "adam",
+        steps: int = 0,
     ) -> None:
         self.posterior, self.kl_weight, self.memory, self.moves = posterior, kl_weight, memory, moves
         self.log_std_range = log_std_range
@@ -65,6 +63,8 @@ class CurvatureStds:
         size = 0 if moves == "none" else len(self.curvature)
         self.first_moment = torch.zeros(size, dtype=self.curvature.dtype, device=self.curvature.device)
         self.second_moment = torch.zeros_like(self.first_moment if moves == "adam" else self.first_moment[:0])
+        worth = steps * len(self.curvature) >= WORTH_COMPILING and moves != "none"
+        self._kernels = kernels(self.curvature.dtype, self.curvature.device.type) if worth else None
         self.rest()
 
     # -- blocks ----------------------------------------------------------------------------------------------------
@@ -85,13 +85,11 @@ class CurvatureStds:
         half = len(self.curvature) / STREAMS
         return [[b for b in blocks if (b[0].start + b[0].stop) / 2 // half == i] for i in range(STREAMS)]
 
-    @cached_property
-    def _pool(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(STREAMS, thread_name_prefix="pactrain")
-
-    def _for_blocks(self, work: Callable[[slice, Any, Tensor, Tensor, torch.Generator], None], seed: int = 0) -> None:
-        """Do `work(where, prior precision, scratch, scratch, noise)` for every block; the precision is a number, or a
-        vector where the block spans groups."""
+    def _for_blocks(
+        self, work: Callable[[slice, Tensor, Tensor, Tensor, torch.Generator], None], seed: int = 0
+    ) -> None:
+        """Do `work(where, prior precision, scratch, scratch, noise)` for every block; the precision is one number (as a
+        tensor), or a vector where the block spans groups."""
         largest = max((at.stop - at.start for stream in self._streams for at, _ in stream), default=0)
 
         def stream(number: int) -> None:
@@ -102,14 +100,14 @@ class CurvatureStds:
                 source = torch.Generator(self.curvature.device).manual_seed(derive(seed, number))
                 for at, group in self._streams[number]:
                     size = at.stop - at.start
-                    precision = self.precisions[group] if group >= 0 else self._all_precisions
+                    precision = self._precision_of[group]
                     work(at, precision, a[:size], b[:size], source)
 
         if len(self._streams) == 1 or torch.get_num_threads() == 1:
             for number in range(len(self._streams)):
                 stream(number)
         else:
-            jobs = [self._pool.submit(stream, number) for number in range(len(self._streams))]
+            jobs = [threads().submit(stream, number) for number in range(len(self._streams))]
             try:
                 for job in jobs:
                     job.result()
@@ -122,29 +120,41 @@ class CurvatureStds:
         """Put one draw of the posterior into the network."""
         flat, h, scale = self.flat, self.curvature, 1 / self.kl_weight
 
-        def work(at: slice, precision: Any, std: Tensor, noise: Tensor, source: torch.Generator) -> None:
-            torch.mul(h[at], scale, out=std).add_(precision).rsqrt_()
+        def fill(at: slice, precision: Tensor, std: Tensor, noise: Tensor, source: torch.Generator) -> None:
+            flat.weights[at].normal_(generator=source)
+
+        def work(at: slice, precision: Tensor, std: Tensor, noise: Tensor, source: torch.Generator) -> None:
+            torch.add(precision, h[at], alpha=scale, out=std).rsqrt_()
             noise.normal_(generator=source)
             torch.addcmul(flat.means[at], noise, std, out=flat.weights[at])
 
-        self._for_blocks(work, seed)
+        if self._kernels is None:
+            self._for_blocks(work, seed)
+        else:
+            self._for_blocks(fill, seed)
+            for at, numbers in self._numbers():
+                self._kernels.draw(h[at], flat.means[at], flat.weights[at], numbers)
         flat.put()
 
     def learn(self, rate: float, step: int, *, stds: bool = True) -> None:
         """Take in the gradient at the draw: the curvature average, then the means.  Without `stds` the means alone, by
         the risk alone."""
         self.flat.take_grads()
+        ranks.average_gradients([self.flat.grads])
+        if self._kernels is not None and stds:
+            self._learn_fused(rate, step)
+            return
         g, m, m0, w, h = self.flat.grads, self.flat.means, self.posterior.prior_mean, self.flat.weights, self.curvature
         weight, forget = self.kl_weight, 1 - self.memory
 
-        def work(at: slice, precision: Any, a: Tensor, b: Tensor, _: torch.Generator) -> None:
+        def work(at: slice, precision: Tensor, a: Tensor, b: Tensor, _: torch.Generator) -> None:
             if stds:
-                torch.mul(h[at], 1 / weight, out=a).add_(precision)  # 1/std²
+                torch.add(precision, h[at], alpha=1 / weight, out=a)  # 1/std²
                 torch.sub(w[at], m[at], out=b).mul_(g[at]).mul_(a)  # g ε / std
                 torch.sub(h[at], b, out=b)
-                h[at].sub_(b, alpha=forget)
-                h[at].add_(b.mul_(b).div_(a), alpha=0.5 * forget * forget / weight).clamp_(min=0.0)
-                g[at].add_(torch.sub(m[at], m0[at], out=b).mul_(precision), alpha=weight)
+                torch.div(b, a, out=a)
+                h[at].sub_(b, alpha=forget).addcmul_(a, b, value=0.5 * forget * forget / weight).clamp_(min=0.0)
+                g[at].addcmul_(torch.sub(m[at], m0[at], out=b), precision, value=weight)
             if self.moves == "adam":
                 self._adam(at, rate, step, b)
             elif self.moves == "natural":
@@ -154,14 +164,32 @@ class CurvatureStds:
 
         self._for_blocks(work)
 
+    @torch.no_grad()
+    def _learn_fused(self, rate: float, step: int) -> None:
+        assert self._kernels is not None
+        bias, second_bias = 1 - BETA1 ** (step + 1), math.sqrt(1 - BETA2 ** (step + 1))
+        changing = (rate / bias, 1 / second_bias) if self.moves == "adam" else (rate, 1 / bias)
+        vectors = [self.curvature, self.flat.grads, self.flat.means, self.posterior.prior_mean, self.flat.weights]
+        vectors += [self.first_moment] + ([self.second_moment] if self.moves == "adam" else [])
+        kernel = self._kernels.adam if self.moves == "adam" else self._kernels.natural
+        for at, numbers in self._numbers(*changing):
+            kernel(*(v[at] for v in vectors), numbers)
+
+    def _numbers(self, *more: float) -> list[tuple[slice, Tensor]]:
+        """Where each group stands, and the numbers that its kernels are called with."""
+        shared = (1 / self.kl_weight, self.kl_weight, 1 - self.memory, *more, *(0.0 for _ in range(2 - len(more))))
+        table = torch.tensor([(p, *shared) for p in self.precisions], dtype=torch.float64).to(self.curvature)
+        return list(zip(self.posterior.group_slices, table.unbind(), strict=True))
+
     def _adam(self, at: slice, rate: float, step: int, scratch: Tensor) -> None:
         g, first, second = self.flat.grads[at], self.first_moment[at], self.second_moment[at]
         first.lerp_(g, 1 - BETA1)
         second.mul_(BETA2).addcmul_(g, g, value=1 - BETA2)
-        torch.sqrt(second, out=scratch).div_(math.sqrt(1 - BETA2 ** (step + 1))).add_(EPSILON)
-        self.flat.means[at].addcdiv_(first, scratch, value=-rate / (1 - BETA1 ** (step + 1)))
+        correction = math.sqrt(1 - BETA2 ** (step + 1))
+        torch.sqrt(second, out=scratch).add_(EPSILON * correction)
+        self.flat.means[at].addcdiv_(first, scratch, value=-rate * correction / (1 - BETA1 ** (step + 1)))
 
-    def _natural(self, at: slice, rate: float, step: int, precision: Any, a: Tensor, b: Tensor) -> None:
+    def _natural(self, at: slice, rate: float, step: int, precision: Tensor, a: Tensor, b: Tensor) -> None:
         """Move the means by `rate` of a Newton step (the natural gradient of the objective), at most `rate` stds each.
 
         Adam moves every weight by its rate whatever its gradient, and the wandering of weights that do not matter is
@@ -169,7 +197,7 @@ class CurvatureStds:
         """
         first = self.first_moment[at]
         first.lerp_(self.flat.grads[at], 1 - BETA1)
-        torch.add(self.curvature[at], precision * self.kl_weight, out=a)
+        torch.add(self.curvature[at], precision, alpha=self.kl_weight, out=a)
         torch.div(first, a, out=b).div_(1 - BETA1 ** (step + 1))
         limit = a.div_(self.kl_weight).rsqrt_()
         torch.minimum(b, limit, out=b)
@@ -183,10 +211,10 @@ class CurvatureStds:
         """1/prior_std² of each group; for a single block also of each weight."""
         precisions = torch.exp(-2 * self.posterior.prior_log_std.detach().double())
         self.precisions: list[float] = precisions.tolist()
-        one_block = len(self.flat.means) <= BLOCK
-        self._all_precisions = (
-            spread(precisions.to(self.flat.means), self.flat.means, self.posterior.group_slices) if one_block else None
-        )
+        flat = self.flat.means
+        self._precision_of = dict(enumerate(precisions.to(flat).unbind()))
+        if len(flat) <= BLOCK:
+            self._precision_of[-1] = spread(precisions.to(flat), flat, self.posterior.group_slices)
 
     @torch.no_grad()
     def update_prior(self) -> None:
@@ -196,8 +224,8 @@ class CurvatureStds:
             return
         second = torch.empty_like(h)
 
-        def work(at: slice, precision: Any, a: Tensor, b: Tensor, _: torch.Generator) -> None:
-            torch.mul(h[at], 1 / self.kl_weight, out=a).add_(precision).reciprocal_()
+        def work(at: slice, precision: Tensor, a: Tensor, b: Tensor, _: torch.Generator) -> None:
+            torch.add(precision, h[at], alpha=1 / self.kl_weight, out=a).reciprocal_()
             torch.sub(flat.means[at], posterior.prior_mean[at], out=b)
             torch.addcmul(a, b, b, out=second[at])
 
@@ -211,8 +239,8 @@ class CurvatureStds:
         """Put the means into the network and the stds into the posterior."""
         log_std, h = self.posterior.log_std.detach(), self.curvature
 
-        def work(at: slice, precision: Any, *_: object) -> None:
-            torch.mul(h[at], 1 / self.kl_weight, out=log_std[at]).add_(precision).log_().mul_(-0.5)
+        def work(at: slice, precision: Tensor, *_: object) -> None:
+            torch.add(precision, h[at], alpha=1 / self.kl_weight, out=log_std[at]).log_().mul_(-0.5)
 
         self._for_blocks(work)
         self.flat.rest()

@@ -16,8 +16,8 @@ from pactrain.errors import DataError, PactrainError, TrainingError
 from pactrain.evaluate import Scores, evaluate
 from pactrain.losses import AnyLoss, per_example, resolve
 from pactrain.modes import restored_modes
-from pactrain.noise import dropping, noisy
 from pactrain.preparation import TRAINED, choose_device, own_randomness, read_batches, training_mode
+from pactrain.regularisers import dropping, noisy
 from pactrain.seeds import derive, generator, seed_global
 
 LOOK = 20

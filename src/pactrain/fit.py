@@ -8,9 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import load as load_bytes
+from safetensors.torch import save as save_bytes
 from torch import nn
 
+from pactrain import ranks
 from pactrain.auto import Rules, rules_for
+from pactrain.batches import TensorBatches
 from pactrain.bounds.unbounded import Unbounded
 from pactrain.budget import Budget, parse_budget
 from pactrain.caveats import check_disjoint, prior_remarks
@@ -114,6 +118,7 @@ def fit(
     limit = parse_budget(budget)
     where = choose_device(device)
     model.to(where)
+    ranks.same_weights(model)
     doubts = [*caveats, *seen_before(model)]
     with own_randomness(where, seed), restored_modes(model), deferred() as stop:
         spec = prior if isinstance(prior, Prior) else Prior(per=prior)  # type: ignore[arg-type]
@@ -121,6 +126,10 @@ def fit(
         batches, test_batches = read_batches(model, data, rules, where, "training"), None
         if test is not None:
             test_batches = read_batches(model, test, rules, where, "test")
+        if ranks.world() > 1 and not isinstance(batches, TensorBatches):
+            raise DataError(
+                "several processes can share an (X, y) pair or a TensorDataset, not batches of your own making"
+            )
         sample = next(iter(batches.ordered()), None)
         if sample is None:
             raise DataError("the training data has no batch")
@@ -140,7 +149,8 @@ def fit(
         n = int(start["n"])
         config = configuration(posterior, spec, loss, rules, delta, seed, limit, n, optimizer)
         config |= {"bound": bound, "prior_data": prior_data} | (extra_config or {})
-        folder = RunFolder.open(out, config, resume=resume) if out is not None else None
+        writes = out is not None and ranks.rank() == 0
+        folder = RunFolder.open(out, config, resume=resume) if out is not None and writes else None
         moment = scan(posterior, batches, loss, rules, n, steps, seed, tell, folder)
         std = rules.start_std(posterior, rules.bound(n, delta, moment, len(posterior.groups)))
         std = spec.std if spec.std is not None else std
@@ -157,17 +167,17 @@ def fit(
             rules,
             moment=moment,
             lr=rules.rate(std),
-            held_gamma=rules.held_gamma(posterior, batches, trained_on, std, seed),
+            held_gamma=ranks.from_first(rules.held_gamma(posterior, batches, trained_on, std, seed))[0],
             seed=seed,
             steps_per_epoch=steps,
             start_loss=start["loss"],
-            budget=limit.less(time.monotonic() - started),
+            budget=limit.less(ranks.from_first(time.monotonic() - started)[0]),
             test=test_batches,
             stop=stop,
             optimizer=optimizer,
             scored=loss,
         )
-        history = folder.restore(trainer) if folder is not None else []
+        history = _restored(trainer, folder)
         TRAINED.add(model)
         interrupted = _train(trainer, history, folder, tell)
         estimate_batch_norm(model, batches.ordered(), loss)
@@ -222,6 +232,20 @@ def _objective_terms(trainer: Trainer, moment: Moment, history: list[Record], de
             "gamma_min": rules.gamma_min,
             "gamma_max": rules.gamma_max,
         }
+
+
+def _restored(trainer: Trainer, folder: RunFolder | None) -> list[Record]:
+    """The history up to the last checkpoint, with the trainer of every process where it was then."""
+    history: list[Record] = folder.restore(trainer) if folder is not None else []
+    if ranks.world() == 1:
+        return history
+    tensors, values = trainer.state()
+    values, history = ranks.document_from_first([values, history])
+    if history:
+        content = ranks.bytes_from_first(save_bytes({k: v.detach().cpu().clone() for k, v in tensors.items()}))
+        if ranks.rank():
+            trainer.load(load_bytes(content), values)
+    return history
 
 
 def _train(trainer: Trainer, history: list[Record], folder: RunFolder | None, tell: Callback) -> bool:

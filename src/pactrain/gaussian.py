@@ -13,11 +13,19 @@ import torch
 from torch import Tensor
 
 Slices = Sequence[slice]
+BLOCK = 4096
 
 
 def group_sums(values: Tensor, groups: Slices) -> Tensor:
     """Sum of `values` over each group, accumulated in float64."""
     return torch.stack([values[g].sum(dtype=torch.float64) for g in groups])
+
+
+def block_sum(values: Tensor) -> Tensor:
+    """The sum of a vector: blocks in its own precision, their sums in float64.  As good as needed for training, and it
+    makes no copy in float64 as `group_sums` does."""
+    whole = len(values) // BLOCK * BLOCK
+    return values[:whole].view(-1, BLOCK).sum(1).sum(dtype=torch.float64) + values[whole:].sum(dtype=torch.float64)
 
 
 def spread(per_group: Tensor, like: Tensor, groups: Slices) -> Tensor:
@@ -47,6 +55,29 @@ def kl_by_group(mean_shift: Tensor, log_std: Tensor, prior_log_std: Tensor, grou
     return torch.stack(out)
 
 
+class Draw(torch.autograd.Function):
+    """Weights mean + std·noise, with the gradients in closed form: g for a mean, g·std·noise for its log-std.
+
+    `noise` is used up.  Autograd over the same formula would keep three vectors and fill a fourth for every parameter.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, log_std: Tensor, noise: Tensor, where: Slices, *means: Tensor) -> tuple[Tensor, ...]:
+        shift = noise.mul_(log_std.exp())
+        ctx.where = where
+        ctx.save_for_backward(shift)
+        return tuple(m + shift[at].view_as(m).to(m.dtype) for m, at in zip(means, where, strict=True))
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        (shift,) = ctx.saved_tensors
+        for_log_std = torch.empty_like(shift)
+        for grad, at in zip(grads, ctx.where, strict=True):
+            torch.mul(shift[at], grad.reshape(-1), out=for_log_std[at])
+        return for_log_std, None, None, *grads
+
+
 class GaussianKL(torch.autograd.Function):
     """The total KL, with gradients in closed form: no graph over the weights is kept.
 
@@ -65,26 +96,30 @@ class GaussianKL(torch.autograd.Function):
         groups: Slices,
         *means: Tensor,
     ) -> Tensor:
-        per_group = kl_by_group(mean_shift, log_std, prior_log_std, groups)
+        excess = torch.empty_like(log_std)  # (std / prior std)² − 1
+        total, slopes = torch.zeros((), dtype=torch.float64, device=log_std.device), []
+        for prior, g in zip(prior_log_std.detach().double().tolist(), groups, strict=True):
+            u = log_std[g] - prior
+            torch.expm1(torch.mul(u, 2, out=excess[g]), out=excess[g])
+            square = math.exp(-2 * prior) * block_sum(mean_shift[g].square())
+            total = total + 0.5 * (block_sum(torch.sub(excess[g], u, alpha=2, out=u)) + square)
+            slopes.append(-(block_sum(excess[g]) + square))
         ctx.groups, ctx.mean_shift, ctx.draw_shift = groups, mean_shift, draw_shift
+        ctx.slopes = torch.stack(slopes)
         ctx.shapes = [(m.shape, m.dtype) for m in means]
-        ctx.save_for_backward(log_std, prior_log_std)
-        return per_group.sum()
+        ctx.save_for_backward(excess, prior_log_std)
+        return total
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        log_std, prior_log_std = ctx.saved_tensors
+        excess, prior_log_std = ctx.saved_tensors
         groups, mean_shift, draw_shift = ctx.groups, ctx.mean_shift, ctx.draw_shift()
         weight = float(grad)
-        grad_mean, grad_log_std = torch.empty_like(mean_shift), torch.empty_like(log_std)
-        grad_prior = torch.empty_like(prior_log_std)
-        for i, (prior, g) in enumerate(zip(prior_log_std.double().tolist(), groups, strict=True)):
-            precision = math.exp(-2 * prior)
-            excess = torch.expm1(2 * (log_std[g] - prior))
-            grad_prior[i] = -weight * (excess.sum(dtype=torch.float64) + precision * _square_sum(mean_shift[g]))
-            torch.mul(mean_shift[g], weight * precision, out=grad_mean[g])
-            torch.mul(excess, weight, out=grad_log_std[g])
+        grad_mean, grad_log_std = torch.empty_like(mean_shift), weight * excess
+        grad_prior = (weight * ctx.slopes).to(prior_log_std)
+        for prior, g in zip(prior_log_std.double().tolist(), groups, strict=True):
+            torch.mul(mean_shift[g], weight * math.exp(-2 * prior), out=grad_mean[g])
         if draw_shift is not None:
             grad_log_std.addcmul_(grad_mean, draw_shift, value=-1)
         pieces, start = [], 0
@@ -93,10 +128,6 @@ class GaussianKL(torch.autograd.Function):
             pieces.append(grad_mean[start:stop].view(shape).to(dtype))
             start = stop
         return grad_log_std, grad_prior, None, None, None, *pieces
-
-
-def _square_sum(values: Tensor) -> Tensor:
-    return values.square().sum(dtype=torch.float64)
 
 
 def log_density_ratio(

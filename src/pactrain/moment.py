@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from pactrain import ranks
 from pactrain.batches import as_batches
 from pactrain.errors import PactrainError, TrainingError
 from pactrain.events import Callback, Event, silent
@@ -167,7 +168,7 @@ def _scan(
     progress: Callback,
 ) -> Array:
     """rows[std, draw] = (logM at each γ, its standard error at each γ, mean loss, its variance, logM at γ < 0)."""
-    rank, world = _rank_and_world()
+    rank, world = ranks.rank(), ranks.world()
     table = np.zeros((len(log_stds), draws, 2 * len(gammas) + 2 + len(NEGATIVE)))
     for draw in range(draws):
         noise = posterior.fresh_noise(generator(posterior.log_std.device, seed, "scan", draw))
@@ -179,11 +180,7 @@ def _scan(
                 losses = torch.cat([per_example(loss, model, batch) for batch in subset]).double().cpu().numpy()
             table[i, draw] = _row(losses, gammas)
             progress(Event("scan", index + 1, draws * len(log_stds), {"std": math.exp(log_std)}))
-    if world > 1:
-        shared = torch.from_numpy(table)
-        torch.distributed.all_reduce(shared)
-        table = shared.numpy()
-    return table
+    return _added_up(table, posterior)
 
 
 @torch.no_grad()
@@ -198,13 +195,13 @@ def moment_at(
     seed: int,
 ) -> tuple[Array, Array]:
     """logM[draw, γ] and its standard errors at one vector of prior log-stds (one entry a group)."""
-    rows = []
-    for draw in range(draws):
+    table = np.zeros((draws, 2 * len(gammas) + 2 + len(NEGATIVE)))
+    for draw in range(ranks.rank(), draws, ranks.world()):
         noise = posterior.fresh_noise(generator(posterior.log_std.device, seed, "psi", draw))
         with posterior.prior_draw(log_std, noise) as model:
             losses = torch.cat([per_example(loss, model, batch) for batch in batches]).double().cpu().numpy()
-        rows.append(_row(losses, gammas))
-    table = np.stack(rows)
+        table[draw] = _row(losses, gammas)
+    table = _added_up(table, posterior)
     return table[:, : len(gammas)], table[:, len(gammas) : 2 * len(gammas)]
 
 
@@ -246,7 +243,8 @@ def _finite_part(rows: Array, log_stds: Array, gammas: Array, n: int, n_used: in
     )
 
 
-def _rank_and_world() -> tuple[int, int]:
-    if torch.distributed.is_available() and torch.distributed.is_initialized():
-        return torch.distributed.get_rank(), torch.distributed.get_world_size()
-    return 0, 1
+def _added_up(table: Array, posterior: Posterior) -> Array:
+    """A table whose rows were shared out among ranks."""
+    if ranks.world() == 1:
+        return table
+    return np.asarray(ranks.add_up(torch.from_numpy(table).to(posterior.log_std.device)).cpu().numpy())

@@ -1,69 +1,40 @@
-"""Noise that plain training adds to regularise: in the weights, and dropout in networks that were written without it."""
+"""Standard normal noise for many weights, drawn on two threads; torch alone draws it on one."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cache
 
 import torch
-import torch.nn.functional as F
-from torch import Tensor, nn
-from torch.nn.modules.dropout import _DropoutNd
+from torch import Tensor
 
-from pactrain.errors import PactrainError
+STREAMS = 2
+"""Streams of noise, each for one part of the weights; a fixed number, so that no result depends on the machine."""
 
-ACTIVATIONS = (nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.PReLU, nn.ELU, nn.SELU, nn.GELU, nn.SiLU, nn.Mish, nn.Tanh)
-"""Layers that dropout is put behind in a network that has no Dropout layer."""
-
-
-@contextmanager
-def noisy(weights: Sequence[nn.Parameter], std: float, generator: torch.Generator) -> Iterator[None]:
-    """Gaussian noise in the weights inside the block; the very same bits as before come back."""
-    if not std:
-        yield
-        return
-    values = [w.detach() for w in weights]
-    kept = [v.clone() for v in values]
-    for v in values:
-        v.add_(torch.randn(v.shape, generator=generator, device=v.device, dtype=v.dtype), alpha=std)
-    try:
-        yield
-    finally:
-        for v, before in zip(values, kept, strict=True):
-            v.copy_(before)
+LARGE = 1 << 19
+"""Entries from which starting threads pays."""
 
 
-def can_drop(model: nn.Module) -> bool:
-    """Has the network a place for dropout?"""
-    return any(isinstance(m, (_DropoutNd, *ACTIVATIONS)) for m in model.modules())
+def fill_normal(out: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    """Fill `out` with standard normal noise that follows from the generator (torch's own if None)."""
+    if out.device.type != "cpu" or out.numel() < LARGE:
+        return out.normal_(generator=generator)
+    seeds = torch.randint(0, 2**62, (STREAMS,), generator=generator).tolist()
+    parts = out.view(-1).tensor_split(STREAMS)
+
+    def fill(part: Tensor, seed: int) -> None:
+        part.normal_(generator=torch.Generator().manual_seed(seed))
+
+    if torch.get_num_threads() == 1:
+        for part, seed in zip(parts, seeds, strict=True):
+            fill(part, seed)
+    else:
+        jobs = [threads().submit(fill, part, seed) for part, seed in zip(parts, seeds, strict=True)]
+        wait(jobs)
+        for job in jobs:
+            job.result()
+    return out
 
 
-@contextmanager
-def dropping(model: nn.Module, rate: float | None) -> Iterator[None]:
-    """Dropout at this rate inside the block, wherever a layer is in train mode.
-
-    Sets the rate of the Dropout layers; a network without any gets dropout behind its activations, by hooks that leave
-    again.  None changes nothing.
-    """
-    layers = [m for m in model.modules() if isinstance(m, _DropoutNd)]
-    if rate is None or (not layers and not rate):
-        yield
-        return
-    if not can_drop(model):
-        raise PactrainError(
-            f"dropout={rate}: the network has no Dropout layer and no activation layer (nn.ReLU, …) to put it behind; "
-            "add nn.Dropout layers to it"
-        )
-
-    def drop(layer: nn.Module, _: object, output: Tensor) -> Tensor:
-        return F.dropout(output, rate, layer.training)
-
-    rates = [layer.p for layer in layers]
-    hooks = [] if layers else [m.register_forward_hook(drop) for m in model.modules() if isinstance(m, ACTIVATIONS)]
-    try:
-        for layer in layers:
-            layer.p = rate
-        yield
-    finally:
-        for layer, before in zip(layers, rates, strict=True):
-            layer.p = before
-        for hook in hooks:
-            hook.remove()
+@cache
+def threads() -> ThreadPoolExecutor:
+    """One thread a stream, shared by everything that draws noise."""
+    return ThreadPoolExecutor(STREAMS, thread_name_prefix="pactrain")

@@ -15,7 +15,8 @@ from torch.func import functional_call
 from torch.utils.hooks import RemovableHandle
 
 from pactrain.errors import PactrainError
-from pactrain.gaussian import GaussianKL, kl_by_group, spread
+from pactrain.gaussian import Draw, GaussianKL, kl_by_group, spread
+from pactrain.noise import fill_normal
 from pactrain.prior import Prior
 
 
@@ -85,11 +86,8 @@ class Posterior(nn.Module):
 
     def draw(self, generator: torch.Generator | None = None) -> dict[str, Tensor]:
         """One draw of the random weights, differentiable in the means and the log-stds."""
-        shift = self._noise(generator) * self.log_std.exp()
-        return {
-            name: p + shift[at].view_as(p).to(p.dtype)
-            for name, p, at in zip(self.names, self._params(), self._where, strict=True)
-        }
+        weights = Draw.apply(self.log_std, self._noise(generator), self._where, *self._params())  # type: ignore[no-untyped-call]
+        return dict(zip(self.names, weights, strict=True))
 
     @contextmanager
     def sampled(self, generator: torch.Generator | None = None) -> Iterator[nn.Module]:
@@ -148,7 +146,7 @@ class Posterior(nn.Module):
         self.log_std.grad[at].addcmul_(grad.reshape(-1).to(draw.shift.dtype), draw.shift[at])
 
     def _noise(self, generator: torch.Generator | None) -> Tensor:
-        return torch.empty_like(self.log_std, requires_grad=False).normal_(generator=generator)
+        return fill_normal(torch.empty_like(self.log_std, requires_grad=False), generator)
 
     def fresh_noise(self, generator: torch.Generator | None = None) -> Tensor:
         """Standard normal noise, one entry a random weight."""

@@ -10,6 +10,7 @@ from weakref import WeakSet
 import torch
 from torch import nn
 
+from pactrain import ranks
 from pactrain.auto import Rules
 from pactrain.batches import Batches, TensorBatches, as_batches
 from pactrain.budget import Budget
@@ -103,9 +104,10 @@ def scan(
     tell: Callback,
     folder: RunFolder | None,
 ) -> Moment:
-    kept = folder.moment() if folder is not None else None
-    if kept is not None:
-        return kept
+    found = folder.moment() if folder is not None else None
+    kept = ranks.document_from_first(found.to_dict() if found is not None and ranks.world() > 1 else None)
+    if found is not None or kept is not None:
+        return found or Moment.from_dict(kept)
     moment = estimate_moment(
         posterior,
         batches,

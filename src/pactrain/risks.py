@@ -20,6 +20,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pactrain import ranks
 from pactrain.batches import Batches, TensorBatches
 from pactrain.events import Callback, Event
 from pactrain.losses import CLIP, AnyLoss, Loss, per_example
@@ -61,23 +62,32 @@ def measure_risks(
 ) -> Risks:
     """Average loss, 0-1 error and clipped loss under at least `values` independent draws."""
     scheme, chunks = _scheme(posterior, batches, loss)
-    sums, count, n, largest, done = [0.0, 0.0, 0.0], 0, 0, 1, 0
+    sums, done = torch.zeros(4, dtype=torch.float64), 0  # loss, error, clipped loss, examples
+    largest, n, passes, count = 1.0, 0, 0, 0.0
     limit = clip_range(loss)
-    passes = 0
     while passes == 0 or count / largest < values:
+        mine = torch.zeros_like(sums)
         for chunk in chunks():
-            losses, errors = _values(posterior, chunk, loss, scheme, seed, done)
-            sums[0] += float(losses.sum())
-            sums[1] += float(errors.sum()) if errors is not None else math.nan
-            sums[2] += float(losses.clamp(max=limit).sum()) / limit if limit is not None else math.nan
-            count += len(losses)
-            largest = max(largest, 1 if scheme == "examples" else len(losses))
+            if done % ranks.world() == ranks.rank():  # the draw follows from the number, whoever makes it
+                losses, errors = _values(posterior, chunk, loss, scheme, seed, done)
+                mine += _sums(losses, errors, limit)
+                largest = max(largest, 1 if scheme == "examples" else len(losses))
             done += 1
+        sums += ranks.add_up(mine.to(posterior.log_std.device)).cpu()
+        largest = ranks.largest(largest)
         passes += 1
-        n = count // passes
+        count = float(sums[3])
+        n = int(count) // passes
         progress(Event("certify", min(values, int(count / largest)), values))
-    loss_mean, error, clipped = (total / count for total in sums)
+    loss_mean, error, clipped = (sums[:3] / count).tolist()
     return Risks(loss_mean, _known(error), _known(clipped), max(1, int(count / largest)), n, scheme)
+
+
+def _sums(losses: Tensor, errors: Tensor | None, limit: float | None) -> Tensor:
+    """Of the loss, the error and the clipped loss, NaN where there is no such thing; and the number of examples."""
+    error = float(errors.sum()) if errors is not None else math.nan
+    clipped = float(losses.clamp(max=limit).sum()) / limit if limit is not None else math.nan
+    return torch.tensor([float(losses.sum()), error, clipped, float(len(losses))], dtype=torch.float64)
 
 
 def _known(value: float) -> float | None:

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pactrain import ranks
 from pactrain.auto import Rules
 from pactrain.batches import Batches
 from pactrain.bounds.base import Bound
@@ -42,6 +43,9 @@ PRIOR_STEPS = 50
 PRIOR_GROWTH = 1.0
 """How far above its start a prior's log-std may grow under a bound for losses in [0, 1], where no moment ψ limits it: prior
 and posterior could otherwise widen together at no charge until the noise drowns the network."""
+
+HURRY = 120.0
+"""Seconds of a budget below which nothing is compiled."""
 
 WARMUP_WEIGHTS = 1_000_000
 """The paper warms up its large networks only."""
@@ -118,6 +122,7 @@ class Trainer:
             log_std_range=(self.range[0], max(start, self.range[0]) + (PRIOR_GROWTH if bounded else 0.0)),
             first=self.rules.first_curvature,
             moves=moves,
+            steps=self.steps_per_epoch * self.stage1_limit if self.budget.seconds > HURRY else 0,
         )
 
     def _follow_bound(self, risk: float) -> None:
@@ -158,7 +163,7 @@ class Trainer:
             else:
                 p.stage2_epochs += 1
             record = self._record(risk)
-            p.seconds += time.monotonic() - started
+            p.seconds = ranks.from_first(p.seconds + time.monotonic() - started)[0]
             record["seconds"] = round(p.seconds, 3)
             self._next_stage(record)
             yield record
@@ -172,17 +177,15 @@ class Trainer:
 
     def _steps(self) -> float:
         p, total, count = self.progress, 0.0, 0
-        seed_global(derive(self.seed, "epoch", p.epoch))  # dropout and the user's own randomness
+        mine = (ranks.rank(),) if ranks.rank() else ()
+        seed_global(derive(self.seed, "epoch", p.epoch, *mine))  # dropout and the user's own randomness
         started = time.monotonic()
         for index, batch in enumerate(self.batches.epoch(derive(self.seed, "order", p.epoch))):
-            now = p.seconds + time.monotonic() - started
+            now, stop = ranks.from_first(p.seconds + time.monotonic() - started, self.stop())
             self._set_rate(index, now)
-            total += self._step(batch)
-            p.step += 1
+            total += self.step(batch)
             count += 1
-            if self.curvature is not None and p.stage == 1 and p.step % PRIOR_STEPS == 0:
-                self.curvature.update_prior()
-            if self.stop():
+            if stop:
                 raise KeyboardInterrupt
             if self.budget.over(now):
                 break
@@ -193,14 +196,20 @@ class Trainer:
             self._follow_bound(total / max(1, count))
         return total / max(1, count)
 
-    def _step(self, batch: Any) -> float:
-        return self._gradient_step(batch) if self.curvature is None else self._curvature_step(self.curvature, batch)
+    def step(self, batch: Any) -> float:
+        """One step; returns the batch's loss at the draw."""
+        p = self.progress
+        curvature = self.curvature
+        value = self._gradient_step(batch) if curvature is None else self._curvature_step(curvature, batch)
+        p.step += 1
+        if curvature is not None and p.stage == 1 and p.step % PRIOR_STEPS == 0:
+            curvature.update_prior()
+        return value
 
     def _curvature_step(self, curvature: CurvatureStds, batch: Any) -> float:
         p = self.progress
         curvature.draw(derive(self.seed, "noise", p.step))
-        risk = per_example(self.loss, self.posterior.model, batch).mean()
-        value = float(risk.detach())
+        risk, value = ranks.mean_loss(per_example(self.loss, self.posterior.model, ranks.share(batch)))
         if not math.isfinite(value):
             raise self._not_finite(value)
         risk.backward()
@@ -216,15 +225,14 @@ class Trainer:
         optimizer.zero_grad(set_to_none=True)
         posterior.log_std.grad = posterior.prior_log_std.grad = None
         with posterior.sampled(noise) as model:
-            losses = per_example(self.loss, model, batch)
-            risk = losses.mean()
-            value = float(risk.detach())
+            risk, value = ranks.mean_loss(per_example(self.loss, model, ranks.share(batch)))
             if not math.isfinite(value):
                 raise self._not_finite(value)
             if p.stage == 1:
-                self.bound(losses, posterior).total.backward()
+                self.bound(risk, posterior).total.backward()
             else:
                 risk.backward()
+        ranks.average_gradients([p.grad for p in (*posterior.means(), posterior.log_std, posterior.prior_log_std)])
         if p.stage == 2:
             posterior.log_std.grad = None
         else:

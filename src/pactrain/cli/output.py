@@ -24,9 +24,9 @@ NAMES = {
 }
 
 
-def console(json_to: str | None) -> Console:
+def console(json_to: str | None, *, quiet: bool = False) -> Console:
     """Where people read; standard error when the JSON goes to standard output."""
-    return Console(stderr=json_to == "-", highlight=False, soft_wrap=True)
+    return Console(stderr=json_to == "-", highlight=False, soft_wrap=True, quiet=quiet)
 
 
 def write_result(json_to: str | None, values: dict[str, Any]) -> None:

@@ -61,8 +61,14 @@ class Train:
     """Write the result as JSON to this file, or to standard output for '-'."""
 
     def run(self) -> int:
-        """Carry it out."""
-        screen = console(self.json_to)
+        """Carry it out, as one of several processes if torchrun has started them."""
+        from pactrain import ranks
+
+        with ranks.joined():
+            return self._run(quiet=ranks.rank() > 0)
+
+    def _run(self, *, quiet: bool) -> int:
+        screen = console(self.json_to, quiet=quiet)
         from pactrain.cli.workshop import load_task, make_model, named_loss, newest_unfinished, next_folder
         from pactrain.fit import fit
 
@@ -91,7 +97,7 @@ class Train:
             )
         show(screen, result)
         values = {"run": str(folder), "metrics": result.metrics, "certificate": result.certificate.to_dict()}
-        write_result(self.json_to, values | {"notes": result.notes})
+        write_result(None if quiet else self.json_to, values | {"notes": result.notes})
         return 130 if result.interrupted else 0
 
     def described(self, task: "Task") -> dict[str, Any]:

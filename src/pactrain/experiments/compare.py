@@ -22,8 +22,8 @@ from pactrain.experiments.runner import carry_out
 from pactrain.experiments.store import Row, Store
 from pactrain.fit import fit
 from pactrain.losses import Loss
-from pactrain.noise import can_drop
 from pactrain.preparation import read_batches
+from pactrain.regularisers import can_drop
 from pactrain.search import grid, hold_out
 
 OURS = "PAC-Bayes"

@@ -1,0 +1,39 @@
+"""The plain convolutional networks of the paper for 32×32 images: 3×3 filters, ReLU, max-pooling, no normalisation."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from torch import nn
+
+HIDDEN = (1024, 512)
+"""Widths of the fully connected layers before the last."""
+
+BLOCKS: dict[int, Sequence[Sequence[int]]] = {
+    9: ((32, 64), (128, 128), (256, 256)),
+    13: ((32, 64), (128, 128), (256,) * 3, (512,) * 3),
+    15: ((32, 64), (128, 128), (256,) * 4, (512,) * 4),
+}
+"""Filters of each block of convolutions, by the network's number of layers; a pooling follows each block."""
+
+
+def cnn(layers: int = 9, *, classes: int = 10, channels: int = 3, width: float = 1.0) -> nn.Sequential:
+    """CNN9, CNN13 or CNN15; `width` scales every hidden layer.
+
+    >>> sum(p.numel() for p in cnn(9).parameters())
+    5851338
+    """
+    blocks = BLOCKS[layers]
+    built: list[nn.Module] = []
+    before = channels
+    for block in blocks:
+        for filters in block:
+            after = max(1, round(width * filters))
+            built += [nn.Conv2d(before, after, 3, padding=1), nn.ReLU()]
+            before = after
+        built.append(nn.MaxPool2d(2))
+    side = 32 // 2 ** len(blocks)
+    widths = [before * side * side, *(max(1, round(width * w)) for w in HIDDEN)]
+    built.append(nn.Flatten())
+    for a, b in pairwise(widths):
+        built += [nn.Linear(a, b), nn.ReLU()]
+    return nn.Sequential(*built, nn.Linear(widths[-1], classes))

@@ -1,0 +1,46 @@
+"""Residual networks for 32×32 images: the first layer is a 3×3 convolution of stride 1, without pooling."""
+
+import torch
+from torch import Tensor, nn
+
+DEPTHS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3)}
+"""Residual blocks in each of the four stages, by the network's number of layers."""
+
+
+class Block(nn.Module):
+    """Two convolutions beside a shortcut (He, Zhang, Ren and Sun's basic block)."""
+
+    def __init__(self, before: int, after: int, *, stride: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(before, after, 3, stride, padding=1, bias=False)
+        self.first_norm = nn.BatchNorm2d(after)
+        self.second = nn.Conv2d(after, after, 3, padding=1, bias=False)
+        self.second_norm = nn.BatchNorm2d(after)
+        self.shortcut = nn.Sequential()
+        if stride != 1 or before != after:
+            self.shortcut = nn.Sequential(nn.Conv2d(before, after, 1, stride, bias=False), nn.BatchNorm2d(after))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """What the block makes of x."""
+        out = torch.relu(self.first_norm(self.first(x)))
+        return torch.relu(self.second_norm(self.second(out)) + self.shortcut(x))
+
+
+def resnet(layers: int = 18, *, classes: int = 10, channels: int = 3, width: float = 1.0) -> nn.Sequential:
+    """ResNet18 or ResNet34; `width` scales every layer.
+
+    >>> sum(p.numel() for p in resnet(18).parameters())
+    11173962
+    """
+    before = max(1, round(64 * width))
+    built: list[nn.Module] = [
+        nn.Conv2d(channels, before, 3, padding=1, bias=False),
+        nn.BatchNorm2d(before),
+        nn.ReLU(),
+    ]
+    for stage, depth in enumerate(DEPTHS[layers]):
+        after = max(1, round(64 * 2**stage * width))
+        for block in range(depth):
+            built.append(Block(before, after, stride=2 if stage and not block else 1))
+            before = after
+    return nn.Sequential(*built, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, classes))

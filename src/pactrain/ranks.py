@@ -1,0 +1,138 @@
+"""Several processes of one job, started by torchrun: who is who, and what they have to agree on.
+
+Every rank holds the whole network, draws the same noise from the shared seed, takes its share of each batch and adds its
+gradient to the others'.  As all of a step's gradients stand in one vector, that is one sum a step, and as every rank then
+does the same arithmetic, the weights stay the same everywhere.  Whatever depends on the clock, on Ctrl-C or on files is
+decided by the first rank.
+"""
+
+import json
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from pactrain.errors import DataError, TrainingError
+
+
+def world() -> int:
+    """Number of processes."""
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+
+
+def rank() -> int:
+    """Which of them this is."""
+    return dist.get_rank() if world() > 1 else 0
+
+
+@contextmanager
+def joined() -> Iterator[None]:
+    """Join the job that torchrun has started, if it has; leave it at the end."""
+    if int(os.environ.get("WORLD_SIZE", "1")) < 2 or "RANK" not in os.environ or world() > 1:
+        yield
+        return
+    if torch.cuda.is_available():
+        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
+
+
+def share(batch: Any) -> Any:
+    """This rank's rows of a batch that every rank has."""
+    count, mine = world(), rank()
+    if count == 1:
+        return batch
+    rows = len(batch[0])
+    if rows < count:
+        raise DataError(f"a batch of {rows} rows cannot be shared out among {count} processes; start fewer of them")
+    return tuple(t[rows * mine // count : rows * (mine + 1) // count] for t in batch)
+
+
+def mean_loss(losses: Tensor) -> tuple[Tensor, float]:
+    """From this rank's losses the mean loss of the whole batch, as a tensor whose gradients averaged over ranks are the
+    mean's, and as a number."""
+    if world() == 1:
+        risk = losses.mean()
+        return risk, float(risk.detach())
+    both = torch.stack([losses.detach().sum().double(), torch.tensor(float(len(losses))).to(losses.device).double()])
+    total, count = add_up(both).tolist()
+    scaled = losses.sum() * (world() / count)
+    return scaled - scaled.detach() + total / count, total / count
+
+
+def average_gradients(tensors: Sequence[Tensor | None]) -> None:
+    """Put the average over ranks into each tensor."""
+    if world() > 1:
+        for t in tensors:
+            if t is not None:
+                add_up(t).div_(world())
+
+
+def add_up(values: Tensor) -> Tensor:
+    """The sum over ranks, in place."""
+    if world() > 1:
+        _waiting(lambda: dist.all_reduce(values))
+    return values
+
+
+def largest(value: float) -> float:
+    """The largest of the ranks' values."""
+    if world() == 1:
+        return value
+    shared = torch.tensor([value], dtype=torch.float64, device=_device())
+    _waiting(lambda: dist.all_reduce(shared, dist.ReduceOp.MAX))
+    return float(shared)
+
+
+def from_first(*values: float) -> tuple[float, ...]:
+    """The first rank's numbers."""
+    if world() == 1:
+        return values
+    shared = torch.tensor(values, dtype=torch.float64, device=_device())
+    _waiting(lambda: dist.broadcast(shared, 0))
+    return tuple(shared.tolist())
+
+
+def document_from_first(values: Any) -> Any:
+    """The first rank's plain values (whatever JSON holds)."""
+    return values if world() == 1 else json.loads(bytes_from_first(json.dumps(values).encode()))
+
+
+def bytes_from_first(content: bytes) -> bytes:
+    """The first rank's bytes."""
+    if world() == 1:
+        return content
+    length = int(from_first(float(len(content)))[0])
+    data = torch.frombuffer(bytearray(content.ljust(length, b"\0")[:length] or b"\0"), dtype=torch.uint8).to(_device())
+    _waiting(lambda: dist.broadcast(data, 0))
+    return bytes(data.cpu().numpy().tobytes())[:length]
+
+
+@torch.no_grad()
+def same_weights(model: nn.Module) -> None:
+    """Give every rank the first one's parameters and buffers."""
+    if world() > 1:
+        for t in (*model.parameters(), *model.buffers()):
+            _waiting(partial(dist.broadcast, t.data, 0))
+
+
+def _device() -> torch.device:
+    return torch.device("cuda", torch.cuda.current_device()) if dist.get_backend() == "nccl" else torch.device("cpu")
+
+
+def _waiting(exchange: Callable[[], Any]) -> None:
+    try:
+        exchange()
+    except RuntimeError as error:
+        raise TrainingError(
+            f"another process of this job has ended or cannot be reached ({str(error).splitlines()[0]}); "
+            "if the run has a folder, start the same command again with --resume"
+        ) from error
