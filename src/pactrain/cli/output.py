@@ -24,7 +24,8 @@ def write_result(json_to: str | None, values: dict[str, Any]) -> None:
     """Write a command's result as one JSON object to a file, or to standard output for '-'."""
     if json_to is None:
         return
-    from pactrain.checkpoint import plain, write_json
+    from pactrain.checkpoint import write_json
+    from pactrain.plain import plain
 
     if json_to == "-":
         sys.stdout.write(json.dumps(plain(values)) + "\n")
@@ -81,6 +82,9 @@ def info(event: "Event") -> str:
     v = event.values
     if event.phase == "scan":
         return f"std {v['std']:.2g}"
+    if event.phase == "runs":
+        failed = f", {v['failed']} failed" if v["failed"] else ""
+        return f"{v.get('kind', '')}{failed}" + (f", {v['left'] / 60:.0f} min left" if v["left"] is not None else "")
     if event.phase not in ("prior", "train"):
         return f"{event.done}/{event.total}"
     scores = v["test"] or v["train"]
