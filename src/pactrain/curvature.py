@@ -28,7 +28,7 @@ from torch import Tensor
 from pactrain import ranks
 from pactrain.flat import FlatWeights
 from pactrain.fused import BETA1, BETA2, EPSILON, WORTH_COMPILING, kernels
-from pactrain.gaussian import group_sums, spread
+from pactrain.gaussian import spread
 from pactrain.noise import STREAMS, threads
 from pactrain.posterior import Posterior
 from pactrain.seeds import derive
@@ -222,16 +222,23 @@ class CurvatureStds:
         posterior, flat, h = self.posterior, self.flat, self.curvature
         if not posterior.prior_log_std.requires_grad:
             return
-        second = torch.empty_like(h)
+        found: list[tuple[int, int, Tensor]] = []
 
         def work(at: slice, precision: Tensor, a: Tensor, b: Tensor, _: torch.Generator) -> None:
             torch.add(precision, h[at], alpha=1 / self.kl_weight, out=a).reciprocal_()
             torch.sub(flat.means[at], posterior.prior_mean[at], out=b)
-            torch.addcmul(a, b, b, out=second[at])
+            a.addcmul_(b, b)
+            for i, group in enumerate(posterior.group_slices):
+                start, stop = max(at.start, group.start), min(at.stop, group.stop)
+                if start < stop:
+                    found.append((i, start, a[start - at.start : stop - at.start].sum(dtype=torch.float64)))
 
         self._for_blocks(work)
+        sums = torch.zeros(len(posterior.groups), dtype=torch.float64, device=h.device)
+        for i, _, part in sorted(found, key=lambda item: item[:2]):  # in one order, whichever thread was first
+            sums[i] += part
         sizes = torch.tensor([g.stop - g.start for g in posterior.group_slices], dtype=torch.float64)
-        best = 0.5 * torch.log(group_sums(second, posterior.group_slices) / sizes.to(second.device))
+        best = 0.5 * torch.log(sums / sizes.to(h.device))
         posterior.prior_log_std.copy_(best.clamp(*self.log_std_range))
         self._set_precisions()
 

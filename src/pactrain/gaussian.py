@@ -6,7 +6,7 @@ Weights are laid out so that every prior group is one contiguous slice.  With po
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -14,11 +14,15 @@ from torch import Tensor
 
 Slices = Sequence[slice]
 BLOCK = 4096
+PIECE = 1 << 20
+ZERO = torch.zeros((), dtype=torch.float64)
 
 
 def group_sums(values: Tensor, groups: Slices) -> Tensor:
     """Sum of `values` over each group, accumulated in float64."""
-    return torch.stack([values[g].sum(dtype=torch.float64) for g in groups])
+    return torch.stack(
+        [sum((values[p].sum(dtype=torch.float64) for p in pieces(g)), start=ZERO.to(values.device)) for g in groups]
+    )
 
 
 def block_sum(values: Tensor) -> Tensor:
@@ -42,17 +46,20 @@ def kl_by_group(mean_shift: Tensor, log_std: Tensor, prior_log_std: Tensor, grou
     Written with u = ln(std / prior std) and expm1, so that weights at their prior cost exactly nothing:
     ½ (e^{2u} − 1) − u + ½ (mean_shift / prior std)²
     """
-    out = []
-    for prior, g in zip(prior_log_std.detach().double().tolist(), groups, strict=True):
-        u = log_std[g] - prior
-        terms = (
-            torch.expm1(2 * u)
-            .mul_(0.5)
-            .sub_(u)
-            .addcmul_(mean_shift[g], mean_shift[g], value=0.5 * math.exp(-2 * prior))
-        )
-        out.append(terms.sum(dtype=torch.float64))
-    return torch.stack(out)
+    out = torch.zeros(len(groups), dtype=torch.float64, device=log_std.device)
+    for i, (prior, group) in enumerate(zip(prior_log_std.detach().double().tolist(), groups, strict=True)):
+        for g in pieces(group):
+            u = log_std[g] - prior
+            terms = torch.expm1(2 * u).mul_(0.5).sub_(u)
+            terms.addcmul_(mean_shift[g], mean_shift[g], value=0.5 * math.exp(-2 * prior))
+            out[i] += terms.sum(dtype=torch.float64)
+    return out
+
+
+def pieces(group: slice) -> Iterator[slice]:
+    """A slice in parts, so that work on one of them needs little memory."""
+    for start in range(group.start, group.stop, PIECE):
+        yield slice(start, min(start + PIECE, group.stop))
 
 
 class Draw(torch.autograd.Function):

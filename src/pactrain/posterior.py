@@ -4,6 +4,7 @@ The model's own parameters are the means.  The posterior owns one log standard d
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -169,7 +170,14 @@ class Posterior(nn.Module):
     def kl_by_group(self, prior_log_std: Tensor | None = None) -> Tensor:
         """KL of each group in nats, float64, at the given prior log-stds (by default its own)."""
         prior = self.prior_log_std if prior_log_std is None else prior_log_std
-        return kl_by_group(self.mean_shift(), self.log_std, prior, self._group_slices)
+        starts = [at.start for at in self._group_slices]
+        out = torch.zeros(len(starts), dtype=torch.float64, device=self.log_std.device)
+        for p, at in zip(self._params(), self._where, strict=True):  # one at a time: no vector of all weights is needed
+            mean = p.reshape(-1).to(self.log_std.dtype) if self._draw is None else self._draw.means[at]
+            i = bisect_right(starts, at.start) - 1
+            whole = [slice(0, len(mean))]
+            out[i] += kl_by_group(mean - self.prior_mean[at], self.log_std[at], prior[i : i + 1], whole)[0]
+        return out
 
     @torch.no_grad()
     def mean_shift(self) -> Tensor:
@@ -202,8 +210,7 @@ class Posterior(nn.Module):
     @torch.no_grad()
     def mean_std(self) -> dict[str, float]:
         """Mean posterior standard deviation of each group."""
-        std = self.log_std.exp()
-        return {g: float(std[at].mean()) for g, at in zip(self.groups, self._group_slices, strict=True)}
+        return {g: float(self.log_std[at].exp().mean()) for g, at in zip(self.groups, self._group_slices, strict=True)}
 
     @torch.no_grad()
     def prior_std(self) -> dict[str, float]:
