@@ -12,6 +12,7 @@ from safetensors.torch import save
 from torch import Tensor
 
 from pactrain.errors import RunError
+from pactrain.plain import plain
 
 
 def write_atomic(path: Path, content: bytes | str) -> None:
@@ -34,17 +35,6 @@ def write_atomic(path: Path, content: bytes | str) -> None:
 def write_json(path: Path, values: Any) -> None:
     """One JSON document, written atomically.  Numbers that are not finite become null."""
     write_atomic(path, json.dumps(plain(values), indent=1, allow_nan=False) + "\n")
-
-
-def plain(values: Any) -> Any:
-    """Values as JSON can hold them."""
-    if isinstance(values, dict):
-        return {str(k): plain(v) for k, v in values.items()}
-    if isinstance(values, (list, tuple)):
-        return [plain(v) for v in values]
-    if isinstance(values, float):
-        return values if values - values == 0 else None
-    return values
 
 
 def save_state(path: Path, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:

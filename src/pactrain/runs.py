@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor, nn
 
-from pactrain.checkpoint import load_state, plain, save_state, write_atomic, write_json
+from pactrain.checkpoint import load_state, save_state, write_atomic, write_json
 from pactrain.errors import RunError
 from pactrain.moment import Moment
+from pactrain.plain import plain
 from pactrain.posterior import Posterior
 from pactrain.report.page import page
 

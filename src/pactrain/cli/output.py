@@ -27,7 +27,8 @@ def write_result(json_to: str | None, values: dict[str, Any]) -> None:
     """Write a command's result as one JSON object to a file, or to standard output for '-'."""
     if json_to is None:
         return
-    from pactrain.checkpoint import plain, write_json
+    from pactrain.checkpoint import write_json
+    from pactrain.plain import plain
 
     if json_to == "-":
         sys.stdout.write(json.dumps(plain(values)) + "\n")

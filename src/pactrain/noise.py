@@ -1,0 +1,65 @@
+"""Noise that plain training adds to regularise: in the weights, and dropout in networks that were written without it."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.modules.dropout import _DropoutNd
+
+from pactrain.errors import PactrainError
+
+ACTIVATIONS = (nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.PReLU, nn.ELU, nn.SELU, nn.GELU, nn.SiLU, nn.Mish, nn.Tanh)
+"""Layers that dropout is put behind in a network that has no Dropout layer."""
+
+
+@contextmanager
+def noisy(weights: Sequence[nn.Parameter], std: float, generator: torch.Generator) -> Iterator[None]:
+    """Gaussian noise in the weights inside the block; the very same bits as before come back."""
+    if not std:
+        yield
+        return
+    values = [w.detach() for w in weights]
+    kept = [v.clone() for v in values]
+    for v in values:
+        v.add_(torch.randn(v.shape, generator=generator, device=v.device, dtype=v.dtype), alpha=std)
+    try:
+        yield
+    finally:
+        for v, before in zip(values, kept, strict=True):
+            v.copy_(before)
+
+
+@contextmanager
+def dropping(model: nn.Module, rate: float | None) -> Iterator[None]:
+    """Dropout at this rate inside the block, wherever a layer is in train mode.
+
+    Sets the rate of the Dropout layers; a network without any gets dropout behind its activations, by hooks that leave
+    again.  None changes nothing.
+    """
+    layers = [m for m in model.modules() if isinstance(m, _DropoutNd)]
+    if rate is None or (not layers and not rate):
+        yield
+        return
+    places = [m for m in model.modules() if isinstance(m, ACTIVATIONS)]
+    if not layers and not places:
+        raise PactrainError(
+            f"dropout={rate}: the network has no Dropout layer and no activation layer (nn.ReLU, …) to put it behind; "
+            "add nn.Dropout layers to it"
+        )
+
+    def drop(layer: nn.Module, _: object, output: Tensor) -> Tensor:
+        return F.dropout(output, rate, layer.training)
+
+    rates = [layer.p for layer in layers]
+    hooks = [] if layers else [m.register_forward_hook(drop) for m in places]
+    try:
+        for layer in layers:
+            layer.p = rate
+        yield
+    finally:
+        for layer, before in zip(layers, rates, strict=True):
+            layer.p = before
+        for hook in hooks:
+            hook.remove()
