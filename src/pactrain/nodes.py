@@ -26,10 +26,10 @@ def is_graph(data: Any) -> bool:
 
 
 def nodes_of(data: Any, role: str, *, device: torch.device, dtype: torch.dtype) -> Nodes:
-    """The nodes of a graph to train on or to test on.
+    """The nodes of a graph to train on, to choose by, or to test on.
 
-    Training: those of `train_mask`, else all with a label that stand in no other mask.  Test: those of `test_mask`, else, in
-    a graph without masks, all with a label.  Nodes without a label have a negative class, or NaN.
+    Training: those of `train_mask`, else all with a label that stand in no other mask.  Validation and test: those of `val_mask`
+    and `test_mask`, else, in a graph without masks, all with a label.  Nodes without a label have a negative class, or NaN.
     """
     for name in ("x", "edge_index", "y"):
         if not isinstance(getattr(data, name, None), Tensor):
@@ -50,13 +50,13 @@ def nodes_of(data: Any, role: str, *, device: torch.device, dtype: torch.dtype) 
 
 
 def _chosen(data: Any, role: str) -> Tensor:
-    own = "test_mask" if role == "test" else "train_mask"
+    own = {"test": "test_mask", "validation": "val_mask"}.get(role, "train_mask")
     masks = {name: _mask(data, name) for name in ("train_mask", "val_mask", "test_mask")}
     found = masks[own]
     if found is not None:
         return found
-    if role == "test" and masks["train_mask"] is not None:
-        raise DataError("the test graph has a train_mask and no test_mask: say in test_mask which nodes to test on")
+    if own != "train_mask" and masks["train_mask"] is not None:
+        raise DataError(f"the {role} graph has a train_mask and no {own}: say in {own} which nodes to use")
     taken = [mask for mask in masks.values() if mask is not None]
     return ~torch.stack(taken).any(0) if taken else torch.ones(len(data.x), dtype=torch.bool)
 

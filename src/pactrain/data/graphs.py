@@ -123,10 +123,10 @@ def split_nodes(labels: Tensor, seed: int) -> tuple[Tensor, Tensor, Tensor]:
     return order[chosen], rest[:VALIDATION], rest[VALIDATION:]
 
 
-def with_masks(data: Any, train: Tensor, test: Tensor) -> Any:
-    """A copy of a graph with these nodes as its train_mask and test_mask."""
+def with_masks(data: Any, **nodes_of: Tensor) -> Any:
+    """A copy of a graph with masks of these names that name these nodes."""
     copy = data.clone()
-    for name, nodes in (("train_mask", train), ("test_mask", test)):
+    for name, nodes in nodes_of.items():
         mask = torch.zeros(len(data.x), dtype=torch.bool)
         mask[nodes] = True
         setattr(copy, name, mask)
@@ -136,7 +136,9 @@ def with_masks(data: Any, train: Tensor, test: Tensor) -> Any:
 def with_split(data: Any, seed: int, *, nodes: NodeSetting = "train+val") -> Any:
     """A copy of a graph with the masks of the paper's split; "train+val" trains on the validation nodes too."""
     train, validation, test = split_nodes(data.y, seed)
-    return with_masks(data, train if nodes == "train" else torch.cat([train, validation]), test)
+    if nodes == "train":
+        return with_masks(data, train_mask=train, val_mask=validation, test_mask=test)
+    return with_masks(data, train_mask=torch.cat([train, validation]), test_mask=test)
 
 
 def load_graph_task(
@@ -156,7 +158,8 @@ def load_graph_task(
         known = (graph.y >= 0).nonzero()[:, 0].numpy()
         fraction = file_fraction if test_fraction is None else test_fraction
         train, test = split_rows(len(known), graph.y.numpy()[known], fraction, seed)
-        graph = with_masks(graph, *(torch.from_numpy(known[rows]) for rows in (train, test)))
+        train_nodes, test_nodes = (torch.from_numpy(known[rows]) for rows in (train, test))
+        graph = with_masks(graph, train_mask=train_nodes, test_mask=test_nodes)
     return _task(data if named else Path(data).name, graph)
 
 

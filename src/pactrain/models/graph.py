@@ -5,12 +5,13 @@ attention coefficients, which belongs to that network: it drops edges of the gra
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pactrain.errors import PactrainError
+from pactrain.models.sparse import SparseLinear
 
 try:
     from torch_geometric.nn import APPNP as Propagation
@@ -40,13 +41,19 @@ class Normalised(nn.Module):
         return known[2], known[3]
 
 
+def _reading(layer: Any) -> Any:
+    """The same layer, its product with the features of the nodes made fast where these are sparse."""
+    layer.lin = SparseLinear.over(layer.lin)
+    return layer
+
+
 class GCN(nn.Module):
     """Kipf and Welling's network."""
 
     def __init__(self, inputs: int, outputs: int, *, width: int = WIDTH, dropout: float = 0.0) -> None:
         super().__init__()
         self.normalised = Normalised()
-        self.first = GCNConv(inputs, width, normalize=False)
+        self.first = _reading(GCNConv(inputs, width, normalize=False))
         self.second = GCNConv(width, outputs, normalize=False)
         self.dropout = nn.Dropout(dropout)
 
@@ -72,7 +79,7 @@ class GAT(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.first = GATConv(inputs, width, heads=heads, dropout=attention_dropout)
+        self.first = _reading(GATConv(inputs, width, heads=heads, dropout=attention_dropout))
         self.second = GATConv(width * heads, outputs, heads=1, dropout=attention_dropout)
         self.dropout = nn.Dropout(dropout)
 
@@ -92,15 +99,15 @@ class MeanConv(nn.Module):
 
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
-        self.neighbours = nn.Linear(inputs, outputs)
-        self.own = nn.Linear(inputs, outputs, bias=False)
+        self.neighbours = SparseLinear(inputs, outputs, bias=False)
+        self.own = SparseLinear(inputs, outputs)
         self.mean = SimpleConv(aggr="mean")
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """New features of every node."""
-        around: Tensor = self.mean(F.linear(x, self.neighbours.weight), edge_index)
+        around: Tensor = self.mean(self.neighbours(x), edge_index)
         own: Tensor = self.own(x)
-        return around + self.neighbours.bias + own
+        return around + own
 
 
 class SAGE(nn.Module):
@@ -125,7 +132,7 @@ class APPNP(nn.Module):
     def __init__(self, inputs: int, outputs: int, *, width: int = WIDTH, dropout: float = 0.0) -> None:
         super().__init__()
         self.normalised = Normalised()
-        self.first = nn.Linear(inputs, width)
+        self.first = SparseLinear(inputs, width)
         self.second = nn.Linear(width, outputs)
         self.spread = Propagation(K=STEPS, alpha=RESTART, normalize=False)
         self.dropout = nn.Dropout(dropout)
