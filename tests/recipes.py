@@ -1,10 +1,16 @@
-"""Functions that the runner's tests have carried out by real workers."""
+"""Functions that the runner's tests have carried out by real workers; as a program, a driver that may be killed.
+
+python -m tests.recipes STORE FUNCTION COUNT SECONDS LOG BACKEND
+"""
 
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 from typing import Any
+
+from pactrain.experiments import Run, carry_out
 
 
 def square(*, number: float, seed: int, seconds: float = 0.0, log: str | None = None) -> dict[str, Any]:
@@ -45,3 +51,14 @@ def not_a_dict(*, seed: int) -> Any:
 def not_json(*, seed: int) -> Any:
     """A recipe whose metrics cannot be stored."""
     return {"value": object()}
+
+
+def plan(function: str, count: int, seconds: float, log: str) -> list[Run]:
+    """So many runs of a function above."""
+    shared = {"seconds": seconds, "log": log}
+    return [Run(f"tests.recipes:{function}", {"number": i, **shared}, seed=i) for i in range(count)]
+
+
+if __name__ == "__main__":
+    store, function, count, seconds, log, backend = sys.argv[1:]
+    carry_out(plan(function, int(count), float(seconds), log), store, backend=backend, workers=2)  # type: ignore[arg-type]

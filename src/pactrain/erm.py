@@ -188,7 +188,7 @@ def _steps(
             optimizer.step()
             done += 1
             if (done % LOOK == 0 or done == until) and not bool(torch.isfinite(value)):
-                raise TrainingError(f"the loss became {float(value)} by step {done}; take a smaller learning rate")
+                raise TrainingError(f"the loss became {value.item()} by step {done}; take a smaller learning rate")
             yield done
             if done >= until:
                 return
