@@ -7,6 +7,7 @@ import tyro
 
 from pactrain.cli.certify import Certify
 from pactrain.cli.predict import Predict
+from pactrain.cli.reproduce import Reproduce
 from pactrain.cli.train import Train
 from pactrain.cli.verify import Verify
 from pactrain.errors import PactrainError
@@ -16,6 +17,7 @@ Command = (
     | Annotated[Certify, tyro.conf.subcommand("certify")]
     | Annotated[Verify, tyro.conf.subcommand("verify")]
     | Annotated[Predict, tyro.conf.subcommand("predict")]
+    | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
 )
 
 

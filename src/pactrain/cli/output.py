@@ -15,7 +15,13 @@ from pactrain.errors import PactrainError
 if TYPE_CHECKING:
     from pactrain.events import Event
 
-NAMES = {"prior": "training the prior", "scan": "scanning the prior", "train": "training", "certify": "certifying"}
+NAMES = {
+    "prior": "training the prior",
+    "scan": "scanning the prior",
+    "train": "training",
+    "certify": "certifying",
+    "runs": "runs",
+}
 
 
 def console(json_to: str | None) -> Console:
@@ -93,6 +99,9 @@ def _info(event: "Event") -> str:
     v = event.values
     if event.phase == "scan":
         return f"std {v['std']:.2g}"
+    if event.phase == "runs":
+        failed = f", {v['failed']} failed" if v["failed"] else ""
+        return f"{v.get('kind', '')}{failed}" + (f", {v['left'] / 60:.0f} min left" if v["left"] is not None else "")
     if event.phase not in ("prior", "train"):
         return ""
     scores = v["test"] or v["train"]
