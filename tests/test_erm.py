@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from pactrain.batches import TensorBatches
 from pactrain.erm import LOOK, Settings, rank, train
 from pactrain.errors import DataError, PactrainError, TrainingError
+from pactrain.fit import fit
 from pactrain.noise import dropping, noisy
 from pactrain.search import grid, hold_out, search
 from pactrain.seeds import derive
@@ -176,6 +177,13 @@ def test_the_callers_modes_and_randomness_are_left_alone() -> None:
     train(model, problem(), Settings(steps=3, dropout=0.2, noise=0.1))
     assert torch.equal(torch.rand(1), expected)
     assert not model.training
+
+
+def test_fit_after_it_doubts_the_prior() -> None:
+    model = network()
+    train(model, problem(), Settings(steps=3))
+    result = fit(model, problem(), budget="1 epochs")
+    assert any("had been trained by pactrain before" in doubt for doubt in result.certificate.notes)
 
 
 def test_a_loss_that_explodes_is_an_error() -> None:

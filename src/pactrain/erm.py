@@ -17,7 +17,7 @@ from pactrain.evaluate import Scores, evaluate
 from pactrain.losses import AnyLoss, per_example, resolve
 from pactrain.modes import restored_modes
 from pactrain.noise import dropping, noisy
-from pactrain.preparation import choose_device, own_randomness, read_batches, training_mode
+from pactrain.preparation import TRAINED, choose_device, own_randomness, read_batches, training_mode
 from pactrain.seeds import derive, generator, seed_global
 
 LOOK = 20
@@ -138,6 +138,7 @@ def train(
         until = length if stop_at is None else min(stop_at, length)
         best = None if watched is None else _Best(model, watched, chosen)
         training_mode(model)
+        TRAINED.add(model)  # its weights are no data-free prior mean any more
         with dropping(model, settings.dropout):
             for step in _steps(model, batches, chosen, settings, length, until, seed, where):
                 if best is not None and (step % look == 0 or step == until):

@@ -31,6 +31,11 @@ def noisy(weights: Sequence[nn.Parameter], std: float, generator: torch.Generato
             v.copy_(before)
 
 
+def can_drop(model: nn.Module) -> bool:
+    """Has the network a place for dropout?"""
+    return any(isinstance(m, (_DropoutNd, *ACTIVATIONS)) for m in model.modules())
+
+
 @contextmanager
 def dropping(model: nn.Module, rate: float | None) -> Iterator[None]:
     """Dropout at this rate inside the block, wherever a layer is in train mode.
@@ -42,8 +47,7 @@ def dropping(model: nn.Module, rate: float | None) -> Iterator[None]:
     if rate is None or (not layers and not rate):
         yield
         return
-    places = [m for m in model.modules() if isinstance(m, ACTIVATIONS)]
-    if not layers and not places:
+    if not can_drop(model):
         raise PactrainError(
             f"dropout={rate}: the network has no Dropout layer and no activation layer (nn.ReLU, …) to put it behind; "
             "add nn.Dropout layers to it"
@@ -53,7 +57,7 @@ def dropping(model: nn.Module, rate: float | None) -> Iterator[None]:
         return F.dropout(output, rate, layer.training)
 
     rates = [layer.p for layer in layers]
-    hooks = [] if layers else [m.register_forward_hook(drop) for m in places]
+    hooks = [] if layers else [m.register_forward_hook(drop) for m in model.modules() if isinstance(m, ACTIVATIONS)]
     try:
         for layer in layers:
             layer.p = rate

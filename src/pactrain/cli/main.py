@@ -6,6 +6,7 @@ from typing import Annotated
 import tyro
 
 from pactrain.cli.certify import Certify
+from pactrain.cli.compare import Compare
 from pactrain.cli.predict import Predict
 from pactrain.cli.reproduce import Reproduce
 from pactrain.cli.train import Train
@@ -18,6 +19,7 @@ Command = (
     | Annotated[Verify, tyro.conf.subcommand("verify")]
     | Annotated[Predict, tyro.conf.subcommand("predict")]
     | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
+    | Annotated[Compare, tyro.conf.subcommand("compare")]
 )
 
 

@@ -83,6 +83,7 @@ def execute(config: dict[str, Any]) -> Outcome:
     try:
         function = _import(config["function"])
         _one_thread()
+        started = time.perf_counter()  # loading libraries is the worker's affair, once, and not the run's
         metrics = json.loads(json.dumps(plain(function(seed=config["seed"], **config["settings"]))))
         if not isinstance(metrics, dict):
             raise PactrainError(f"{config['function']} returned {type(metrics).__name__}, not a dict of metrics")
