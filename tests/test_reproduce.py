@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from pactrain.experiments import Run, Store
-from pactrain.experiments.comparison import Cell, compare, paired
+from pactrain.experiments.cells import Cell, compare, paired
 from pactrain.experiments.gnn import settings_of
 from pactrain.experiments.paper import GLUE, GNN
 from pactrain.experiments.store import Row

@@ -14,7 +14,7 @@ from pactrain.cli.output import Bars, console, table, write_result
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pactrain.experiments.comparison import CarryOut, Comparison
+    from pactrain.experiments.cells import CarryOut, CellResult
 
 GRAPHS = ("cora_ml", "citeseer", "dblp")
 MODELS = ("gcn", "gat", "sage", "appnp")
@@ -67,7 +67,7 @@ class TableGnn(_Recipe):
     choose: Literal["validation", "test"] = "validation"
     """How settings of AdamW are chosen; test is the paper's own protocol, which flatters AdamW."""
 
-    def _compared(self, screen: "Console", *, every: bool = False) -> "list[Comparison]":
+    def _compared(self, screen: "Console", *, every: bool = False) -> "list[CellResult]":
         from pactrain.experiments.gnn import table_gnn
 
         with Bars(screen) as bars:
@@ -183,13 +183,13 @@ class Reproduce:
         return self.recipe.run()
 
 
-def described(recipe: Any, cells: "Sequence[Comparison]") -> dict[str, Any]:
+def described(recipe: Any, cells: "Sequence[CellResult]") -> dict[str, Any]:
     """The options that shaped a result, and its cells."""
     quiet = ("store", "backend", "address", "workers", "data_root", "json_to", "out")
     return {"options": {k: v for k, v in vars(recipe).items() if k not in quiet}, "cells": [c.to_dict() for c in cells]}
 
 
-def show(screen: "Console", title: str, cells: "Sequence[Comparison]", choose: str) -> None:
+def show(screen: "Console", title: str, cells: "Sequence[CellResult]", choose: str) -> None:
     """The table, and what it comes to."""
     rows = []
     for c in cells:

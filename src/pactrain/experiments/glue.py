@@ -21,7 +21,7 @@ from pactrain.batches import as_batches
 from pactrain.data.glue import read_glue
 from pactrain.erm import Settings, train
 from pactrain.evaluate import evaluate
-from pactrain.experiments.comparison import CarryOut, Cell, Choose, Comparison, compare
+from pactrain.experiments.cells import CarryOut, Cell, CellResult, Choose, compare
 from pactrain.experiments.gnn import Grid
 from pactrain.experiments.paper import GLUE
 from pactrain.experiments.plan import Run
@@ -60,7 +60,7 @@ def settings_of(grid: Grid) -> list[dict[str, Any]]:
 
 def table_glue(
     tasks: Sequence[str], *, repeats: int, grid: Grid, encoder: str, choose: Choose, carry_out: CarryOut
-) -> list[Comparison]:
+) -> list[CellResult]:
     """All cells.  Features are computed here, once, before any run starts."""
     cells = []
     for task in tasks:

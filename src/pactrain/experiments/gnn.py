@@ -19,7 +19,7 @@ from pactrain.data.named import data_file
 from pactrain.erm import Settings, train
 from pactrain.errors import DataError
 from pactrain.evaluate import evaluate
-from pactrain.experiments.comparison import CarryOut, Cell, Choose, Comparison, compare
+from pactrain.experiments.cells import CarryOut, Cell, CellResult, Choose, compare
 from pactrain.experiments.paper import GNN
 from pactrain.experiments.plan import Run
 from pactrain.experiments.store import Row
@@ -58,7 +58,7 @@ def table_gnn(
     choose: Choose,
     carry_out: CarryOut,
     every: bool = False,
-) -> list[Comparison]:
+) -> list[CellResult]:
     """All cells.  `every` trains again with every setting, not only the chosen ones, where validation nodes are trained on."""
     digests = {graph: digest_of(graph) for graph in graphs}
     cells = [

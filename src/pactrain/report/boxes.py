@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pactrain.errors import PactrainError
-from pactrain.experiments.comparison import Comparison
+from pactrain.experiments.cells import CellResult
 
 
-def draw_boxes(cells: Sequence[Comparison], path: Path) -> None:
+def draw_boxes(cells: Sequence[CellResult], path: Path) -> None:
     """One panel a first name (a graph), in it for each second name (a network) the settings' mean scores and PAC-Bayes' splits."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure

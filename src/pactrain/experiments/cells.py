@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from pactrain.errors import PactrainError
+from pactrain.experiments.compare import spread
 from pactrain.experiments.paper import Number
 from pactrain.experiments.plan import Run
 from pactrain.experiments.store import Row
@@ -31,7 +32,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class CellResult:
     """One cell of a table."""
 
     names: tuple[str, ...]
@@ -64,12 +65,8 @@ class Comparison:
 
 def paired(ours: Sequence[float], theirs: Sequence[float]) -> tuple[float, float]:
     """Mean of the differences, and half the width of its 95 % interval (Student's t; NaN for a single pair)."""
-    from scipy.stats import t
-
-    d = [a - b for a, b in zip(ours, theirs, strict=True)]
-    if len(d) < 2:
-        return d[0], math.nan
-    return statistics.fmean(d), float(t.ppf(0.975, len(d) - 1)) * statistics.stdev(d) / math.sqrt(len(d))
+    found = spread([a - b for a, b in zip(ours, theirs, strict=True)])
+    return found.mean, math.nan if found.half_width is None else found.half_width
 
 
 @dataclass(frozen=True)
@@ -90,7 +87,7 @@ class Cell:
 
 def compare(
     cells: Sequence[Cell], carry_out: CarryOut, *, choose: Choose = "validation", every: bool = False
-) -> list[Comparison]:
+) -> list[CellResult]:
     """Carry out all cells, one split of all of them after the other, and compare.
 
     choose: "validation", for every split its own; "test" is the paper's protocol: the setting with the best mean test score.
@@ -104,7 +101,7 @@ def compare(
     more = [run for runs in wanted for run in runs]
     if more:
         rows |= dict(zip([run.identity for run in more], carry_out(more), strict=True))
-    return [_comparison(cell, rows, picked, again) for cell, picked, again in zip(cells, chosen, wanted, strict=True)]
+    return [_result(cell, rows, picked, again) for cell, picked, again in zip(cells, chosen, wanted, strict=True)]
 
 
 def _choose(cell: Cell, rows: Mapping[str, Row], choose: Choose) -> list[int]:
@@ -122,7 +119,7 @@ def _again(cell: Cell, rows: Mapping[str, Row], picked: list[int] | None) -> lis
     return [run for trial in trials if (run := cell.again(trial, rows[trial.identity])) is not None]
 
 
-def _comparison(cell: Cell, rows: Mapping[str, Row], picked: list[int], more: list[Run]) -> Comparison:
+def _result(cell: Cell, rows: Mapping[str, Row], picked: list[int], more: list[Run]) -> CellResult:
     def result(run: Run) -> Row:
         after = cell.again(run, rows[run.identity])
         return rows[run.identity] if after is None else rows[after.identity]
@@ -136,7 +133,7 @@ def _comparison(cell: Cell, rows: Mapping[str, Row], picked: list[int], more: li
     searched = [rows[run.identity] for runs in cell.trials for run in runs]
     everything = more and len(more) > len(winners)
     shown = [[result(run) if everything else rows[run.identity] for run in runs] for runs in cell.trials]
-    return Comparison(
+    return CellResult(
         cell.names,
         _side(ours, ours),
         _side(results, searched + ([] if results[0] in searched else results)),
