@@ -87,6 +87,13 @@ def test_another_graph_is_not_mistaken_for_the_first(name: str) -> None:
     x[0] = 1.0  # changed in place
     torch.testing.assert_close(model(x, edges), alone(x, edges))
     torch.testing.assert_close(copy.deepcopy(model)(x, edges), alone(x, edges))
+    more = torch.cat([x, x[:3]])  # further nodes, the same edges
+    torch.testing.assert_close(model(more, edges), graph_model(name, 40, 5).eval()(more, edges))
+    fresh = graph_model(name, 40, 5)
+    with torch.inference_mode():
+        torch.testing.assert_close(model(x.clone(), edges.clone()), alone(x, edges))
+        fresh(x, edges)
+    fresh(x, edges).sum().backward()  # what was computed without gradients does not stand in their way
 
 
 @pytest.mark.parametrize("filled", [0.02, 0.9])

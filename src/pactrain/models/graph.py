@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from pactrain.errors import PactrainError
+from pactrain.models.remembered import Remembered
 from pactrain.models.sparse import SparseLinear
 
 try:
@@ -30,15 +31,14 @@ class Normalised(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self._known: tuple[Tensor, int, Tensor, Tensor] | None = None
+        self.edges: Remembered[tuple[Tensor, Tensor]] = Remembered()
 
     def forward(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, Tensor]:
         """Edges and their weights."""
-        known = self._known
-        if known is None or known[0] is not edge_index or known[1] != edge_index._version:
-            edges, weights = gcn_norm(edge_index, num_nodes=len(x), dtype=x.dtype)
-            self._known = known = (edge_index, edge_index._version, edges, weights)
-        return known[2], known[3]
+        nodes, dtype = len(x), x.dtype
+        return self.edges.of(
+            edge_index, lambda: gcn_norm(edge_index, num_nodes=nodes, dtype=dtype), also=(nodes, dtype)
+        )
 
 
 def _reading(layer: Any) -> Any:

@@ -7,6 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pactrain.models.remembered import Remembered
+
 MOST_FILLED = 0.1
 """Part of the input that may differ from zero for the sparse product to pay."""
 
@@ -16,7 +18,7 @@ class SparseLinear(nn.Linear):
 
     def __init__(self, inputs: int, outputs: int, *, bias: bool = True) -> None:
         super().__init__(inputs, outputs, bias=bias)
-        self._known: tuple[Tensor, int, tuple[Tensor, Tensor] | None] | None = None
+        self.forms: Remembered[tuple[Tensor, Tensor] | None] = Remembered()
 
     @classmethod
     def over(cls, linear: Any) -> "SparseLinear":
@@ -34,21 +36,15 @@ class SparseLinear(nn.Linear):
         return product if self.bias is None else product + self.bias
 
     def _forms(self, x: Tensor) -> tuple[Tensor, Tensor] | None:
-        """The input and its transpose in sparse form; None if it is dense, small, or needs a gradient itself."""
+        """The input and its transpose in sparse form; None if it is dense, or needs a gradient itself."""
         if x.requires_grad or x.ndim != 2 or not x.is_floating_point():
             return None
-        known = self._known
-        if known is None or known[0] is not x or known[1] != x._version:
-            few = int(torch.count_nonzero(x)) <= MOST_FILLED * x.numel()
-            self._known = known = (x, x._version, _sparse(x) if few else None)
-        return known[2]
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Copies and pickles leave the remembered input behind."""
-        return self.__dict__ | {"_known": None}
+        return self.forms.of(x, lambda: _sparse(x))
 
 
-def _sparse(x: Tensor) -> tuple[Tensor, Tensor]:
+def _sparse(x: Tensor) -> tuple[Tensor, Tensor] | None:
+    if int(torch.count_nonzero(x)) > MOST_FILLED * x.numel():
+        return None
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Sparse CSR tensor support is in beta")
         return x.to_sparse_csr(), x.T.contiguous().to_sparse_csr()
