@@ -35,6 +35,6 @@ def draw_boxes(cells: Sequence[CellResult], path: Path) -> None:
         axes.set_xticks(list(spots), [c.names[-1] for c in here])
         axes.set_title(graph)
         axes.set_ylabel("test accuracy, %" if place == 1 else "")
-    figure.suptitle("white: every setting of the search, mean over splits; blue: PAC-Bayes, its splits", fontsize=9)
+    figure.suptitle("white: every setting of the search (mean over splits)\nblue: PAC-Bayes (its splits)", fontsize=9)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path)
