@@ -112,7 +112,7 @@ class Train:
         from pactrain.cli.workshop import text_columns
 
         data = {
-            "name": self.data if task.name == self.data else str(Path(self.data).resolve()),
+            "name": str(Path(self.data).resolve()) if Path(self.data).is_file() else self.data,
             "target": self.target,
             "task": self.task,
             "drop": list(self.drop),
