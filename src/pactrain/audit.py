@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from pactrain.batches import Batches, TensorBatches
+from pactrain.nodes import Nodes, shared_nodes
 
 
 def digest_tensors(tensors: Iterable[Tensor]) -> str:
@@ -51,18 +52,25 @@ def row_digests(batches: TensorBatches) -> list[bytes]:
 
 
 def shared_rows(first: Batches, second: Batches) -> int:
-    """How many rows of `second` stand in `first` too; 0 where the data cannot be read row by row."""
+    """How many rows, or nodes of a graph, of `second` stand in `first` too; 0 where the data cannot be read row by row."""
+    one, other = (next(iter(b.ordered()), None) for b in (first, second))
+    if isinstance(one, Nodes) and isinstance(other, Nodes):
+        return shared_nodes(one, other)
     if not (isinstance(first, TensorBatches) and isinstance(second, TensorBatches)):
         return 0
     known = set(row_digests(first))
     return sum(row in known for row in row_digests(second))
 
 
+def of_a_graph(batch: Any) -> bool:
+    """Are the examples of a batch nodes of a graph?"""
+    parts = [batch, *batch] if isinstance(batch, (tuple, list)) else [batch]
+    return any(hasattr(part, "edge_index") or (isinstance(part, Mapping) and "edge_index" in part) for part in parts)
+
+
 def data_caveats(batches: Batches) -> list[str]:
     """Reasons, visible in the data itself, why its examples are not independent draws."""
-    first = next(iter(batches.ordered()))
-    parts = first if isinstance(first, (tuple, list)) else [first]
-    if any(hasattr(part, "edge_index") or (isinstance(part, Mapping) and "edge_index" in part) for part in parts):
+    if of_a_graph(next(iter(batches.ordered()))):
         return [
             "nodes of one graph are not independent examples, so nothing is certified; judge the network on nodes it has "
             "not seen"

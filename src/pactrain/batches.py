@@ -1,4 +1,4 @@
-"""One view of all the kinds of data `fit` takes: arrays, a Dataset, a DataLoader, or any re-iterable of batches."""
+"""One view of all the kinds of data `fit` takes: arrays, a Dataset, a DataLoader, a graph, or any re-iterable of batches."""
 
 import itertools
 import math
@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from pactrain.errors import DataError
+from pactrain.nodes import is_graph, nodes_of
 from pactrain.seeds import seed_global
 
 EVALUATION_BATCH = 1024
@@ -154,6 +155,9 @@ def as_batches(
     """
     if isinstance(data, (TensorBatches, LoaderBatches)):
         return data
+    if is_graph(data):
+        nodes = nodes_of(data, role, device=device, dtype=dtype or torch.get_default_dtype())
+        return LoaderBatches([nodes], device)
     if isinstance(data, TensorDataset):
         data = data.tensors
     if _is_pair(data):
@@ -179,7 +183,7 @@ def as_batches(
         return LoaderBatches(data, device)
     raise DataError(
         f"{role} data of type {type(data).__name__} cannot be read; pass an (X, y) pair of arrays or tensors, "
-        "a Dataset, a DataLoader, or a list of batches"
+        "a Dataset, a DataLoader, a torch-geometric graph, or a list of batches"
     )
 
 

@@ -27,9 +27,15 @@ def model_caveats(model: nn.Module) -> list[str]:
 
 def dropout_note(model: nn.Module) -> list[str]:
     layers = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
-    if any(isinstance(m, layers) and m.p > 0 for m in model.modules()):
+    if any((isinstance(m, layers) and m.p > 0) or _drops_inside(m) for m in model.modules()):
         return ["dropout is switched off in the predictor that these numbers speak of"]
     return []
+
+
+def _drops_inside(module: nn.Module) -> bool:
+    """Attention and recurrent layers keep the rate of their own dropout as a number."""
+    rate = getattr(module, "dropout", None)
+    return isinstance(rate, float) and rate > 0
 
 
 def measuring_notes(

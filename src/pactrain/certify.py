@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pactrain.audit import data_caveats, digest_data, digest_tensors, shared_rows
+from pactrain.audit import data_caveats, digest_data, digest_tensors, of_a_graph, shared_rows
 from pactrain.batches import Batches, as_batches
 from pactrain.caveats import PSI_DRAWS, dropout_note, leaks, measuring_notes, model_caveats
 from pactrain.certificate import DRAWN, MEAN, RANDOMISED, Certificate, Label, Statement, statement
@@ -292,7 +292,8 @@ def _test_statements(scene: _Scene, held_out: Batches) -> list[Statement]:
         return []
     n = int(scores["n"])
     inputs = {"errors": round((1 - scores["accuracy"]) * n), "n": n, "delta_bound": scene.delta_each}
-    label: Label = "estimated" if shared_rows(scene.batches, held_out) else "certified"
+    dependent = of_a_graph(next(iter(held_out.ordered()))) or shared_rows(scene.batches, held_out)
+    label: Label = "estimated" if dependent else "certified"
     return [statement("0-1 error", MEAN, label, "test set", inputs, vacuous_at=VACUOUS_ERROR)]
 
 

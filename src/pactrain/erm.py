@@ -21,7 +21,7 @@ from pactrain.regularisers import dropping, noisy
 from pactrain.seeds import derive, generator, seed_global
 
 LOOK = 20
-"""Steps between two looks at the validation data."""
+"""Steps between two looks at the validation data, unless said otherwise."""
 
 
 @dataclass(frozen=True)
@@ -111,13 +111,14 @@ def train(
     loss: str | AnyLoss | None = None,
     validation: Any = None,
     stop_at: int | None = None,
+    look: int = LOOK,
     seed: int = 0,
     device: str | torch.device = "auto",
 ) -> Trained:
     """Train `model` in place on data of any kind that `fit` takes.
 
-    With `validation`, the model ends with the best weights seen on that data, and the step is told.  `stop_at` ends after
-    so many steps of the schedule: to train again on everything as long as was best.
+    With `validation`, the model ends with the best weights seen on that data, and the step is told; it is looked at every
+    `look` steps.  `stop_at` ends after so many steps of the schedule: to train again on everything as long as was best.
 
     >>> X = torch.randn(64, 3, generator=torch.Generator().manual_seed(0)); y = (X[:, 0] > 0).long()
     >>> train(torch.nn.Linear(3, 2), (X, y), Settings(lr=0.1, steps=50)).train["accuracy"] > 0.9
@@ -140,7 +141,7 @@ def train(
         TRAINED.add(model)  # its weights are no data-free prior mean any more
         with dropping(model, settings.dropout):
             for step in _steps(model, batches, chosen, settings, length, until, seed, where):
-                if best is not None and (step % LOOK == 0 or step == until):
+                if best is not None and (step % look == 0 or step == until):
                     best.look(step)
         if best is not None:
             model.load_state_dict(best.weights)

@@ -89,7 +89,8 @@ def fit(
 ) -> Result:
     """Train `model` in place by minimising a PAC-Bayes bound on `data`; nothing has to be tuned.
 
-    data:       `(X, y)`, a Dataset, a DataLoader, or any re-iterable of batches.
+    data:       `(X, y)`, a Dataset, a DataLoader, any re-iterable of batches, or a torch-geometric `Data`, whose train_mask (or
+                all labelled nodes) is trained on; `test=` the same graph measures its test_mask.
     loss:       a name (see `pactrain.losses.LOSSES`) or `loss(predict, batch) -> one loss an example`.
     prior:      "layer", "tensor", "model", or a `Prior`.
     bound:      "auto" (what the preset says); "cgf" or "paper", the two forms of the bound for unbounded losses; "kl",

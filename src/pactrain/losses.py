@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pactrain.errors import DataError, PactrainError
+from pactrain.nodes import Nodes
 
 Predict = Callable[..., Any]
 PerExample = Callable[[Tensor, Tensor], Tensor]
@@ -81,6 +82,9 @@ def predict_batch(predict: Predict, batch: Any) -> tuple[Tensor, Tensor]:
             )
         output = predict(**{k: v for k, v in batch.items() if k != key})
         return _scores(output), batch[key]
+    if isinstance(batch, Nodes):
+        scores = _scores(predict(batch.x, batch.edge_index))
+        return (scores[batch.nodes] if len(scores) else scores), batch.y
     if not isinstance(batch, (tuple, list)) or len(batch) < 2:
         raise DataError(
             f"a batch must be (inputs, target) or a mapping, not {type(batch).__name__}; "

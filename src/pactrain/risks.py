@@ -21,6 +21,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pactrain import ranks
+from pactrain.audit import of_a_graph
 from pactrain.batches import Batches, TensorBatches
 from pactrain.events import Callback, Event
 from pactrain.losses import CLIP, AnyLoss, Loss, per_example
@@ -106,7 +107,7 @@ def affordable_draws(posterior: Posterior, batches: Batches, loss: AnyLoss, n: i
 
 def _scheme(posterior: Posterior, batches: Batches, loss: AnyLoss) -> tuple[str, Callable[[], Iterator[Any]]]:
     first = next(iter(batches.ordered()))
-    if _linear_layers(posterior) and _noise_once(posterior, first, loss):
+    if not of_a_graph(first) and _linear_layers(posterior) and _noise_once(posterior, first, loss):
         return "examples", batches.ordered
     if isinstance(batches, TensorBatches):
         return "chunks", lambda: batches.chunks(CHUNK)

@@ -9,6 +9,7 @@ from pactrain.cli.certify import Certify
 from pactrain.cli.compare import Compare
 from pactrain.cli.predict import Predict
 from pactrain.cli.report import Report
+from pactrain.cli.reproduce import Reproduce
 from pactrain.cli.train import Train
 from pactrain.cli.verify import Verify
 from pactrain.errors import PactrainError
@@ -19,6 +20,7 @@ Command = (
     | Annotated[Verify, tyro.conf.subcommand("verify")]
     | Annotated[Predict, tyro.conf.subcommand("predict")]
     | Annotated[Report, tyro.conf.subcommand("report")]
+    | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
     | Annotated[Compare, tyro.conf.subcommand("compare")]
 )
 

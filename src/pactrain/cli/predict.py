@@ -16,7 +16,7 @@ class Predict:
     run_folder: tyro.conf.Positional[Path]
     """A folder made by `pactrain train`."""
     data: tyro.conf.Positional[Path]
-    """A .csv, .parquet or .npz file with the columns of the training data (the target is not needed)."""
+    """A .csv, .parquet or .npz file with the columns of the training data (the target is not needed), or a graph."""
     out: Path | None = None
     """Write the predictions as CSV to this file; otherwise the first ones are shown."""
     json_to: Annotated[str | None, tyro.conf.arg(name="json")] = None
@@ -27,15 +27,20 @@ class Predict:
         screen = console(self.json_to)
         from pactrain.cli.workshop import read_config, rebuild
         from pactrain.data.encoder import Encoder
+        from pactrain.data.graphs import read_graph
         from pactrain.data.tables import read_frame
-        from pactrain.predict import predict
+        from pactrain.predict import predict, predict_nodes
 
         config = read_config(self.run_folder)
         encoder = Encoder.from_dict(config["preprocess"])
-        frame = read_frame(self.data, text=tuple(c.name for c in encoder.categorical))
-        rows: dict[str, list[Any]] = predict(rebuild(self.run_folder, config).model, encoder, frame)
-        for note in encoder.unknown(frame):
-            screen.print(f"Note: {note}", markup=False)
+        rows: dict[str, list[Any]]
+        if encoder.node_features:
+            rows = predict_nodes(rebuild(self.run_folder, config).model, encoder, read_graph(self.data))
+        else:
+            frame = read_frame(self.data, text=encoder.read_as_text)
+            rows = predict(rebuild(self.run_folder, config).model, encoder, frame)
+            for note in encoder.unknown(frame):
+                screen.print(f"Note: {note}", markup=False)
         if self.out is not None:
             import pandas as pd
 

@@ -21,19 +21,24 @@ class Train:
     """Train a network on data by minimising a PAC-Bayes bound.  Nothing has to be tuned."""
 
     data: str = "digits"
-    """digits, breast_cancer, wine, iris, diabetes, mnist, uci:NAME, or a .csv, .parquet or .npz file."""
+    """digits, breast_cancer, wine, iris, diabetes, mnist, uci:NAME, graph:NAME, or a .csv, .parquet or .npz file (a graph in the layout of CitationFull, too)."""
     target: str | None = None
     """The column of the file to predict."""
     task: Literal["auto", "classification", "regression"] = "auto"
     """What kind of target it is; auto: texts and few integers are classes, other numbers are quantities."""
     drop: tuple[str, ...] = ()
     """Columns of the file to leave out."""
+    text: tuple[str, ...] = ()
+    """Columns of the file that hold running text."""
+    encoder: str | None = None
+    """What reads running text: a folder, or a name on the Hugging Face hub; by default a small encoder of sentences."""
     test_fraction: float | None = None
-    """Part of the data held out for the test score (files: 0.2, small named sets: 0.5); 0 trains on everything."""
+    """Part of the data held out for the test score (files: 0.2, small named sets: 0.5, graphs: the paper's split); 0 trains on everything."""
     split: int = 0
     """Which of the published splits of a uci set."""
-    model: str = "mlp"
-    """mlp, mlp:600-600-600 (widths), linear, or FILE.py:FUNCTION, a function of (inputs, outputs) that returns a torch module."""
+    model: str | None = None
+    """mlp, mlp:600-600-600 (widths), linear; gcn, gat, sage, appnp for graphs; or FILE.py:FUNCTION, a function of (inputs, outputs)
+    that returns a torch module.  By default mlp; linear for running text, gcn for graphs."""
     loss: str | None = None
     """cross_entropy, hinge, mse, l1, huber, log_cosh, quantile or quantile:LEVEL; by default from the target."""
     prior: Literal["layer", "tensor", "model"] = "layer"
@@ -72,24 +77,32 @@ class Train:
 
     def _run(self, *, quiet: bool) -> int:
         screen = console(self.json_to, quiet=quiet)
-        from pactrain.cli.workshop import load_task, make_model, named_loss, newest_unfinished, next_folder
+        from pactrain.cli.workshop import (
+            chosen_model,
+            load_task,
+            make_model,
+            named_loss,
+            newest_unfinished,
+            next_folder,
+        )
         from pactrain.fit import fit
         from pactrain.integrations.tensorboard import TensorBoard
 
         task = load_task(self)
+        network = chosen_model(self.model, task.encoder)
         folder = self.out or (newest_unfinished(self.data) if self.resume else next_folder(self.data))
         boards = [TensorBoard(folder / "tensorboard")] if self.tensorboard and not quiet else []
-        screen.print(_opening(task, self), markup=False)
+        screen.print(_opening(task, network, self.seed), markup=False)
         with Bars(screen) as bars, ExitStack() as stack:
             result = fit(
-                make_model(self.model, task.inputs, task.outputs, self.seed),
-                (task.x_train, task.y_train),
+                make_model(network, task.inputs, task.outputs, self.seed),
+                task.train,
                 loss=named_loss(self.loss, task),
                 prior=self.prior,
                 bound=self.bound,
                 preset=self.preset,
                 delta=self.delta,
-                test=(task.x_test, task.y_test) if task.x_test is not None else None,
+                test=task.test,
                 device=self.device,
                 seed=self.seed,
                 budget=self.budget,
@@ -98,7 +111,7 @@ class Train:
                 out=folder,
                 resume=self.resume,
                 caveats=task.caveats,
-                extra_config=self.described(task),
+                extra_config=self.described(task, network),
             )
         show(screen, result)
         values = {
@@ -110,32 +123,35 @@ class Train:
         write_result(None if quiet else self.json_to, values | {"notes": result.notes})
         return 130 if result.interrupted else 0
 
-    def described(self, task: "Task") -> dict[str, Any]:
+    def described(self, task: "Task", network: str) -> dict[str, Any]:
         """What the run folder must know to load the same data and build the same network again."""
+        from pactrain.cli.workshop import text_columns
+
         data = {
-            "name": self.data if task.name == self.data else str(Path(self.data).resolve()),
+            "name": str(Path(self.data).resolve()) if Path(self.data).is_file() else self.data,
             "target": self.target,
             "task": self.task,
             "drop": list(self.drop),
+            "text": text_columns(self.text, self.encoder),
             "test_fraction": self.test_fraction,
             "split": self.split,
         }
         return {
             "data": data,
-            "model": self.model,
+            "model": network,
             "prior": self.prior,
             "preprocess": task.encoder.to_dict(),
             "caveats": list(task.caveats),
         }
 
 
-def _opening(task: "Task", command: Train) -> str:
+def _opening(task: "Task", network: str, seed: int) -> str:
     held_out = f", {len(task.x_test):,} held out for the test" if task.x_test is not None else ""
     goal = f"{task.outputs} classes" if task.encoder.kind == "classification" else "a number"
     ignored = f"; constant columns ignored: {', '.join(task.encoder.constant)}" if task.encoder.constant else ""
     return (
         f"{task.name}: {len(task.x_train):,} examples of {task.inputs} features to predict {goal}{held_out}; "
-        f"model {command.model}, seed {command.seed}{ignored}"
+        f"model {network}, seed {seed}{ignored}"
     )
 
 

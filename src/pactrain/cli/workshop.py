@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from pactrain.batches import TensorBatches
+from pactrain.batches import Batches, as_batches
 from pactrain.caveats import check_disjoint
 from pactrain.certificate import Certificate
 from pactrain.certify import certify
+from pactrain.data.encoder import Encoder
 from pactrain.data.load import load
 from pactrain.data.task import Task
 from pactrain.errors import DataError, PactrainError, RunError
@@ -21,8 +22,8 @@ from pactrain.losses import LOSSES, Loss, resolve
 from pactrain.models.mlp import mlp
 from pactrain.posterior import Posterior
 from pactrain.prior import Prior
+from pactrain.prior_training import split_rows
 from pactrain.runs import is_complete, load_posterior, read_json
-from pactrain.seeds import derive
 
 if TYPE_CHECKING:
     from pactrain.cli.train import Train
@@ -39,7 +40,18 @@ def load_task(command: "Train") -> Task:
         seed=command.seed,
         split=command.split,
         root=command.data_root,
+        text=text_columns(command.text, command.encoder),
     )
+
+
+def text_columns(names: tuple[str, ...], encoder: str | None) -> dict[str, str]:
+    """The columns of running text, each with its encoder; a folder by its full path, so that a run finds it again."""
+    from pactrain.models.text import DEFAULT
+
+    if encoder is not None and not names:
+        raise PactrainError("--encoder reads running text: name its columns with --text")
+    used = encoder or DEFAULT
+    return dict.fromkeys(names, str(Path(used).resolve()) if Path(used).is_dir() else used)
 
 
 def named_loss(name: str | None, task: Task) -> Loss:
@@ -52,8 +64,29 @@ def named_loss(name: str | None, task: Task) -> Loss:
     return dataclasses.replace(loss, unit=task.encoder.target_std)
 
 
+GRAPH_MODELS = ("gcn", "gat", "sage", "appnp")
+
+
+def chosen_model(name: str | None, encoder: Encoder) -> str:
+    """The network asked for, or the usual one for the data; it must take what the data is."""
+    graph = encoder.node_features > 0
+    if name is None:
+        return "gcn" if graph else "linear" if encoder.text else "mlp"
+    if graph and re.fullmatch(r"mlp(:.*)?|linear", name):
+        raise PactrainError(
+            f"model {name!r} does not see edges; for a graph use {', '.join(GRAPH_MODELS)} or FILE.py:FUNCTION"
+        )
+    if not graph and name in GRAPH_MODELS:
+        raise PactrainError(f"model {name!r} needs a graph; for a table use mlp, linear or FILE.py:FUNCTION")
+    return name
+
+
 def make_model(name: str, inputs: int, outputs: int, seed: int) -> nn.Module:
     """A network by name, or from a function in the user's own file."""
+    if name in GRAPH_MODELS:
+        from pactrain.models.graph import graph_model
+
+        return graph_model(name, inputs, outputs, seed=seed)
     if match := re.fullmatch(r"mlp(?::(\d+(?:-\d+)*))?", name):
         widths = [int(w) for w in match[1].split("-")] if match[1] else [256, 256]
         return mlp(inputs, outputs, widths=widths, seed=seed)
@@ -61,7 +94,9 @@ def make_model(name: str, inputs: int, outputs: int, seed: int) -> nn.Module:
         return mlp(inputs, outputs, widths=[], seed=seed)
     path, _, function = name.rpartition(":")
     if not path.endswith(".py") or not function:
-        raise PactrainError(f"model {name!r} is not known; use mlp, mlp:600-600 (widths), linear, or FILE.py:FUNCTION")
+        raise PactrainError(
+            f"model {name!r} is not known; use mlp, mlp:600-600 (widths), linear, {', '.join(GRAPH_MODELS)} or FILE.py:FUNCTION"
+        )
     if not Path(path).exists():
         raise PactrainError(f"there is no file {path} to take the model from")
     spec = importlib.util.spec_from_file_location("pactrain_user_model", path)
@@ -123,11 +158,8 @@ def read_config(run: Path) -> dict[str, Any]:
 
 def rebuild(run: Path, config: dict[str, Any]) -> Posterior:
     """The trained posterior of a run, over a freshly built network."""
-    from pactrain.data.encoder import Encoder
-
     encoder = Encoder.from_dict(config["preprocess"])
-    inputs = len(encoder.numeric) + sum(len(c.categories) for c in encoder.categorical)
-    model = make_model(config["model"], inputs, len(encoder.classes) or 1, config["seed"])
+    model = make_model(config["model"], encoder.inputs, len(encoder.classes) or 1, config["seed"])
     return load_posterior(run, Posterior(model, Prior(per=config["prior"])))
 
 
@@ -143,20 +175,22 @@ def reload_task(config: dict[str, Any], root: Path | None) -> Task:
         seed=config["seed"],
         split=data["split"],
         root=root,
+        text=data.get("text"),
     )
     if task.encoder.to_dict() != type(task.encoder).from_dict(config["preprocess"]).to_dict():
         raise DataError(f"{data['name']} is no longer the data that the run was trained on")
     return task
 
 
-def counted(task: Task, config: dict[str, Any]) -> tuple[TensorBatches, list[str]]:
+def counted(task: Task, config: dict[str, Any]) -> tuple[Batches, list[str]]:
     """The training rows that a run's bound counts, all or those its prior was not trained on; and doubts about them."""
     doubts: list[str] = []
-    batches = TensorBatches((torch.from_numpy(task.x_train), torch.from_numpy(task.y_train)), len(task.x_train))
+    batches = as_batches(task.train, batch_size=None, device=torch.device("cpu"))
+    rows = len(task.x_train)
     if config["prior_data"]:
-        first, batches = batches.split(config["prior_data"], derive(config["seed"], "prior data"))
-        doubts = check_disjoint(first, batches)
-    if len(batches) != config["n"]:
+        first, rest = split_rows(batches, config["prior_data"], config["seed"])
+        doubts, batches, rows = check_disjoint(first, rest), rest, len(rest)
+    if rows != config["n"]:
         raise DataError(f"{config['data']['name']} no longer has the rows that the run was trained on")
     return batches, doubts
 
@@ -167,7 +201,7 @@ def recertify(
     """The certificate of a completed run, made anew from its stored weights and its data."""
     config = read_config(run)
     task = reload_task(config, root)
-    if with_test and (task.x_test is None or task.y_test is None):
+    if with_test and task.test is None:
         raise DataError("the run held no test rows out, so there is no test set to judge the mean network by")
     batches, doubts = counted(task, config)
     return certify(
@@ -177,7 +211,7 @@ def recertify(
         delta=delta,
         draws=draws,
         seed=seed,
-        test=(task.x_test, task.y_test) if with_test else None,
+        test=task.test if with_test else None,
         caveats=[*task.caveats, *doubts],
         progress=progress,
     )

@@ -2,9 +2,11 @@
 
 Numeric columns: missing values become the median, then mean 0 and standard deviation 1.  Text columns: one-hot; a missing
 value is a category of its own, a category not seen in training has no column and becomes all zeros.  Everything is
-fitted on the training rows.
+fitted on the training rows.  Columns named as running text become the features of a frozen encoder (`models/text.py`), which
+are left as they are.
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -42,6 +44,15 @@ class Categorical:
 
 
 @dataclass(frozen=True)
+class Text:
+    """A column of running text, and the encoder whose features stand for it."""
+
+    name: str
+    encoder: str
+    width: int
+
+
+@dataclass(frozen=True)
 class Encoder:
     """How rows become features and a target column becomes targets."""
 
@@ -53,6 +64,19 @@ class Encoder:
     classes: tuple[str, ...]
     target_mean: float
     target_std: float
+    text: tuple[Text, ...] = ()
+    node_features: int = 0  # where rows are nodes of a graph: their features, taken as they are
+
+    @property
+    def inputs(self) -> int:
+        """Number of features that a network sees."""
+        columns = len(self.numeric) + sum(len(c.categories) for c in self.categorical) + sum(c.width for c in self.text)
+        return columns + self.node_features
+
+    @property
+    def read_as_text(self) -> tuple[str, ...]:
+        """Columns whose cells are texts, whatever they look like."""
+        return (*(c.name for c in self.categorical), *(c.name for c in self.text))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -65,19 +89,21 @@ class Encoder:
         parts["numeric"] = tuple(Numeric(**c) for c in parts["numeric"])
         parts["categorical"] = tuple(Categorical(c["name"], tuple(c["categories"])) for c in parts["categorical"])
         parts["constant"], parts["classes"] = tuple(parts["constant"]), tuple(parts["classes"])
+        parts["text"] = tuple(Text(**c) for c in parts.get("text", ()))
         return cls(**parts)
 
     def features(self, frame: pd.DataFrame) -> NDArray[np.float32]:
         """Rows as features."""
-        needed = [c.name for c in self.numeric] + [c.name for c in self.categorical]
+        needed = [*(c.name for c in self.numeric), *self.read_as_text]
         absent = [name for name in needed if name not in frame.columns]
         if absent:
             raise DataError(
                 f"the file lacks the column{'s' if len(absent) > 1 else ''} {', '.join(map(repr, absent))} "
                 f"that the model was trained on; it has {', '.join(map(repr, frame.columns))}"
             )
-        parts = [_scaled(_numbers(frame[c.name]), c)[:, None] for c in self.numeric]
+        parts: list[NDArray[Any]] = [_scaled(_numbers(frame[c.name]), c)[:, None] for c in self.numeric]
         parts += [_one_hot(frame[c.name], c) for c in self.categorical]
+        parts += [_embedded(frame[c.name], c.encoder) for c in self.text]
         return np.concatenate(parts, axis=1).astype(np.float32) if parts else np.zeros((len(frame), 0), np.float32)
 
     def unknown(self, frame: pd.DataFrame) -> list[str]:
@@ -106,16 +132,24 @@ class Encoder:
         return texts.map(index).to_numpy(dtype=np.int64)
 
 
-def fit_encoder(frame: pd.DataFrame, target: "pd.Series[Any]", train: NDArray[Any], kind: Kind) -> Encoder:
-    """Learn the encoding from training rows."""
-    columns = [_fit_column(frame[name]) for name in frame.columns]
+def fit_encoder(
+    frame: pd.DataFrame,
+    target: "pd.Series[Any]",
+    train: NDArray[Any],
+    kind: Kind,
+    text: Mapping[str, str] | None = None,
+) -> Encoder:
+    """Learn the encoding from training rows; `text` names the columns of running text, each with its encoder."""
+    text = text or {}
+    columns = [_fit_column(frame[name]) for name in frame.columns if name not in text]
+    embedded = tuple(Text(name, used, _embedded(frame[name], used).shape[1]) for name, used in text.items())
     numeric = tuple(c for c in columns if isinstance(c, Numeric))
     categorical = tuple(c for c in columns if isinstance(c, Categorical))
     constant = tuple(c for c in columns if isinstance(c, str))
-    if not numeric and not categorical:
+    if not numeric and not categorical and not embedded:
         raise DataError("no column is left to learn from: all are constant, or dropped")
     classes, mean, std = _target_scale(target, train, kind)
-    return Encoder(str(target.name), kind, numeric, categorical, constant, classes, mean, std)
+    return Encoder(str(target.name), kind, numeric, categorical, constant, classes, mean, std, embedded)
 
 
 def _fit_column(column: "pd.Series[Any]") -> Numeric | Categorical | str:
@@ -141,7 +175,7 @@ def _fit_categories(column: "pd.Series[Any]", name: str) -> Categorical | str:
     if len(categories) > MAX_CATEGORIES and len(categories) > len(column) / 2:
         raise DataError(
             f"column {name!r} has {len(categories)} different texts in {len(column)} rows: it looks like a name or "
-            f"an identifier; leave it out with --drop {name}"
+            f"an identifier; leave it out with --drop {name}, or, if it is running text, read it with --text {name}"
         )
     return Categorical(name, categories) if len(categories) > 1 else name
 
@@ -235,6 +269,14 @@ def _one_hot(column: "pd.Series[Any]", known: Categorical) -> NDArray[np.float64
         if at is not None:
             out[row, at] = 1.0
     return out
+
+
+def _embedded(column: "pd.Series[Any]", encoder: str) -> NDArray[np.float32]:
+    """The features of texts; a missing one is an empty text."""
+    from pactrain.models.text import embed
+
+    features: NDArray[np.float32] = embed(["" if pd.isna(v) else str(v) for v in column], encoder=encoder)
+    return features
 
 
 def _category(value: Any) -> str:

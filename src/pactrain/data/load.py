@@ -1,8 +1,10 @@
 """From what the user wrote after `--data` to a task."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 from pactrain.data.encoder import Kind
+from pactrain.data.graphs import is_graph_file, load_graph_task
 from pactrain.data.named import load_named
 from pactrain.data.tables import READERS, load_table
 from pactrain.data.task import Task
@@ -22,12 +24,21 @@ def load(
     seed: int = 0,
     split: int = 0,
     root: str | Path | None = None,
+    text: Mapping[str, str] | None = None,
 ) -> Task:
-    """A named set, or a CSV, Parquet or NPZ file."""
+    """A named set or graph, or a CSV, Parquet or NPZ file; `text` names columns of running text, each with its encoder."""
     path = Path(data)
+    if data.startswith("graph:") or (path.suffix.lower() == ".npz" and is_graph_file(path)):
+        if target is not None or drop or text:
+            raise DataError(
+                f"--target, --drop and --text go with a table; {data!r} is a graph, whose labels are predicted"
+            )
+        return load_graph_task(
+            data, test_fraction=test_fraction, file_fraction=FILE_TEST_FRACTION, seed=seed, root=root
+        )
     if path.suffix.lower() in READERS or path.is_file():
         fraction = FILE_TEST_FRACTION if test_fraction is None else test_fraction
-        return load_table(path, target, kind=kind, drop=drop, test_fraction=fraction, seed=seed)
-    if target is not None or drop:
-        raise DataError(f"--target and --drop go with a file; {data!r} is not one (.csv, .parquet, .npz)")
+        return load_table(path, target, kind=kind, drop=drop, test_fraction=fraction, seed=seed, text=text)
+    if target is not None or drop or text:
+        raise DataError(f"--target, --drop and --text go with a file; {data!r} is not one (.csv, .parquet, .npz)")
     return load_named(data, test_fraction=test_fraction, seed=seed, split=split, root=root)

@@ -18,10 +18,14 @@ HELD_OUT = 0.5
 UCI = ("concrete", "energy", "wine_quality_red", "yacht")
 
 
+def cache_folder() -> Path:
+    """Where downloads and computed features are kept."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pactrain"
+
+
 def data_file(name: str, root: str | Path | None) -> Path:
     """Find a data file: in `root`, then in $PACTRAIN_DATA, then in the user's cache."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pactrain"
-    places = [Path(p) for p in (root, os.environ.get("PACTRAIN_DATA")) if p] + [cache]
+    places = [Path(p) for p in (root, os.environ.get("PACTRAIN_DATA")) if p] + [cache_folder()]
     for place in places:
         if (place / name).is_file():
             return place / name
@@ -37,7 +41,9 @@ def load_named(name: str, *, test_fraction: float | None, seed: int, split: int,
         return _mnist(root)
     if name.startswith("uci:"):
         return _uci(name, split, root)
-    raise DataError(f"there is no data set {name!r}; use one of {', '.join(NAMES)}, or a .csv, .parquet or .npz file")
+    raise DataError(
+        f"there is no data set {name!r}; use one of {', '.join(NAMES)}, graph:NAME, or a .csv, .parquet or .npz file"
+    )
 
 
 def _sklearn(name: str, fraction: float, seed: int) -> Task:

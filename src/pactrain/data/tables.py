@@ -2,6 +2,7 @@
 
 import csv
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -93,17 +94,27 @@ def _check_header(header: list[Any], path: Path) -> None:
 
 
 def load_table(
-    path: Path, target: str | None, *, kind: Kind | None, drop: tuple[str, ...], test_fraction: float, seed: int
+    path: Path,
+    target: str | None,
+    *,
+    kind: Kind | None,
+    drop: tuple[str, ...],
+    test_fraction: float,
+    seed: int,
+    text: Mapping[str, str] | None = None,
 ) -> Task:
-    """A task from a CSV or Parquet file."""
-    frame = read_frame(path)
+    """A task from a CSV, Parquet or NPZ file; `text` names its columns of running text, each with the encoder to read it."""
+    text = text or {}
+    frame = read_frame(path, tuple(text))
     if target is None and path.suffix.lower() == ".npz" and "y" in frame.columns:
         target = "y"
     if target is None:
         raise DataError(f"say which column is to be predicted: --target NAME; {path.name} has {_listed(frame.columns)}")
-    for name in (target, *drop):
+    for name in (target, *drop, *text):
         if name not in frame.columns:
             raise DataError(f"{path.name} has no column {name!r}; it has {_listed(frame.columns)}")
+    if target in text:
+        raise DataError(f"the column {target!r} is the target and so cannot be read as running text")
     _check_target(frame[target], target)
     kind = kind or _kind(frame[target])
     if kind == "regression":
@@ -111,9 +122,9 @@ def load_table(
     strata = frame[target].map(class_name).to_numpy() if kind == "classification" else None
     train, test = split_rows(len(frame), strata, test_fraction, seed)
     features = frame.drop(columns=[target, *drop])
-    encoder = fit_encoder(features.iloc[train], frame[target], train, kind)
+    encoder = fit_encoder(features.iloc[train], frame[target], train, kind, text)
     x, y = encoder.features(features), encoder.targets(frame[target])
-    return task_of(path.name, encoder, x, y, train, test, caveats=(STANDARDISED,))
+    return task_of(path.name, encoder, x, y, train, test, caveats=(STANDARDISED,) if encoder.numeric else ())
 
 
 def _check_target(column: "pd.Series[Any]", name: str) -> None:

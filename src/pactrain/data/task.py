@@ -25,6 +25,16 @@ class Task:
     caveats: tuple[str, ...] = ()
 
     @property
+    def train(self) -> Any:
+        """The training data as `fit` takes it."""
+        return self.x_train, self.y_train
+
+    @property
+    def test(self) -> Any:
+        """The test data as `fit` takes it, None if nothing was held out."""
+        return None if self.x_test is None else (self.x_test, self.y_test)
+
+    @property
     def inputs(self) -> int:
         """Number of features."""
         return int(self.x_train.shape[1])

@@ -68,6 +68,10 @@ class Problem:
             split=seed if self.data.startswith("uci:") else 0,
             root=self.root,
         )
+        if task.encoder.node_features:
+            raise DataError(
+                f"{self.data} is a graph; compare takes tables, and pactrain reproduce table-gnn citation graphs"
+            )
         if task.x_test is None:
             raise DataError("a comparison needs test rows; give a --test-fraction above 0")
         return task

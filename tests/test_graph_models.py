@@ -1,0 +1,144 @@
+"""Graph networks: the functions they compute, and how `fit` trains them."""
+
+import copy
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+import pactrain
+from pactrain.models.sparse import SparseLinear
+
+pytest.importorskip("torch_geometric")
+
+NAMES = ("gcn", "gat", "sage", "appnp")
+
+
+def small_graph(nodes: int = 30, features: int = 40) -> tuple[Tensor, Tensor]:
+    g = torch.Generator().manual_seed(0)
+    x = (torch.rand(nodes, features, generator=g) < 0.05).float()
+    upper = torch.triu(torch.rand(nodes, nodes, generator=g) < 0.15, 1)
+    return x, (upper | upper.T).nonzero().T.contiguous()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_papers_sizes(name: str) -> None:
+    from pactrain.models.graph import graph_model
+
+    model = graph_model(name, 40, 5)
+    width = 64 if name == "gat" else 32
+    shapes = {tuple(p.shape) for p in model.parameters()}
+    assert (width, 40) in shapes
+    assert (5, width) in shapes
+    assert model(*small_graph()).shape == (30, 5)
+    again = graph_model(name, 40, 5)
+    assert all(torch.equal(a, b) for a, b in zip(model.parameters(), again.parameters(), strict=True))
+
+
+def test_the_same_functions_as_torch_geometrics_own() -> None:
+    import torch_geometric.nn as pyg
+
+    from pactrain.models.graph import GCN, SAGE
+
+    x, edges = small_graph()
+    gcn, sage = GCN(40, 5), SAGE(40, 5)
+    first, second = pyg.GCNConv(40, 32), pyg.GCNConv(32, 5)
+    for theirs, ours in ((first, gcn.first), (second, gcn.second)):
+        theirs.lin.weight, theirs.bias = ours.lin.weight, ours.bias
+    torch.testing.assert_close(gcn(x, edges), second(torch.relu(first(x, edges)), edges))
+    one, two = pyg.SAGEConv(40, 32), pyg.SAGEConv(32, 5)
+    for theirs, own in ((one, sage.first), (two, sage.second)):
+        theirs.lin_l.weight, theirs.lin_l.bias, theirs.lin_r.weight = (
+            own.neighbours.weight,
+            own.own.bias,
+            own.own.weight,
+        )
+    torch.testing.assert_close(sage(x, edges), two(torch.relu(one(x, edges)), edges))
+
+
+def test_appnp_spreads_scores_by_personalised_pagerank() -> None:
+    from pactrain.models.graph import APPNP
+
+    x, edges = small_graph()
+    model = APPNP(40, 5)
+    dense = torch.eye(30)
+    dense[edges[0], edges[1]] = 1.0
+    scale = dense.sum(1).rsqrt()
+    spread = scale[:, None] * dense * scale[None]
+    own = model.second(torch.relu(model.first(x)))
+    scores = own
+    for _ in range(10):
+        scores = 0.9 * spread @ scores + 0.1 * own
+    torch.testing.assert_close(model(x, edges), scores)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_another_graph_is_not_mistaken_for_the_first(name: str) -> None:
+    from pactrain.models.graph import graph_model
+
+    x, edges = small_graph()
+    model = graph_model(name, 40, 5).eval()
+    alone = graph_model(name, 40, 5).eval()
+    model(x, edges)
+    torch.testing.assert_close(model(x[:20], edges[:, :0]), alone(x[:20], edges[:, :0]))
+    x[0] = 1.0  # changed in place
+    torch.testing.assert_close(model(x, edges), alone(x, edges))
+    torch.testing.assert_close(copy.deepcopy(model)(x, edges), alone(x, edges))
+    more = torch.cat([x, x[:3]])  # further nodes, the same edges
+    torch.testing.assert_close(model(more, edges), graph_model(name, 40, 5).eval()(more, edges))
+    fresh = graph_model(name, 40, 5)
+    with torch.inference_mode():
+        torch.testing.assert_close(model(x.clone(), edges.clone()), alone(x, edges))
+        fresh(x, edges)
+    fresh(x, edges).sum().backward()  # what was computed without gradients does not stand in their way
+
+
+@pytest.mark.parametrize("filled", [0.02, 0.9])
+@pytest.mark.parametrize("bias", [True, False])
+def test_sparse_linear_is_linear(filled: float, bias: bool) -> None:
+    g = torch.Generator().manual_seed(0)
+    x = torch.rand(50, 60, generator=g) * (torch.rand(50, 60, generator=g) < filled)
+    layer = SparseLinear(60, 7, bias=bias)
+    plain = torch.nn.Linear(60, 7, bias=bias)
+    plain.load_state_dict(layer.state_dict())
+    for module in (layer, plain):
+        module(x).square().sum().backward()
+    torch.testing.assert_close(layer(x), plain(x))
+    for ours, theirs in zip(layer.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(ours.grad, theirs.grad)
+    inside = x.clone().requires_grad_()
+    layer(inside).sum().backward()
+    torch.testing.assert_close(inside.grad, layer.weight.sum(0).expand_as(x))
+
+
+def labelled(**masks: Tensor) -> Any:
+    from torch_geometric.data import Data
+
+    y = torch.arange(60) % 3
+    x = torch.nn.functional.one_hot(y, 6).float() + 0.3 * torch.randn(60, 6, generator=torch.Generator().manual_seed(1))
+    edges = torch.stack([torch.arange(60), (torch.arange(60) + 3) % 60])
+    return Data(x=x, edge_index=torch.cat([edges, edges.flip(0)], 1), y=y, **masks)
+
+
+def test_gat_drops_attention_in_training_only_and_the_certificate_says_so() -> None:
+    from pactrain.models.graph import graph_model
+
+    model = graph_model("gat", 6, 3)
+    seen: list[bool] = []
+    model.first.register_forward_hook(lambda module, *_: seen.append(module.training))  # type: ignore[union-attr]
+    data = labelled()
+    result = pactrain.fit(model, data, budget="5 epochs")
+    assert seen.count(True) == 5  # one a step; the scan, the rules and the certificate measure without dropout
+    assert seen.count(False) > 5
+    assert any("dropout is switched off" in note for note in result.certificate.notes)
+    first, second = (model.eval()(data.x, data.edge_index) for _ in range(2))
+    assert torch.equal(first, second)
+
+
+def test_without_torch_geometric_the_message_has_the_pip_line() -> None:
+    code = "import sys; sys.modules['torch_geometric'] = None\nimport pactrain.models.graph"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "pip install 'pactrain[graph]'" in done.stderr

