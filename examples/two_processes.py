@@ -1,24 +1,22 @@
-"""Several seeds at once, each run in a process of its own; the same seed gives the same network on any of them."""
-
-import statistics
+"""One run in two processes; start it with: torchrun --standalone --nproc-per-node 2 examples/two_processes.py"""
 
 import torch
-from joblib import Parallel, delayed
-from sklearn.datasets import load_wine
+import torch.distributed as dist
+from sklearn.datasets import load_digits
 from sklearn.model_selection import train_test_split
 
-from pactrain.sklearn import PACBayesClassifier
+import pactrain
 
+torch.set_num_threads(1)  # two processes that both use all cores would wait for each other
+dist.init_process_group("gloo")
 
-def accuracy(seed: int) -> float:
-    """Test accuracy of one run."""
-    torch.set_num_threads(1)  # two processes that use all cores would wait for each other
-    X, y = load_wine(return_X_y=True)
-    X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.5, random_state=seed, stratify=y)
-    model = PACBayesClassifier(budget="20 epochs", random_state=seed).fit(X_train, y_train)
-    return float(model.score(X_test, y_test))
+X, y = load_digits(return_X_y=True)
+X_train, X_test, y_train, y_test = train_test_split(X / 16, y, test_size=0.5, random_state=0)
+torch.manual_seed(0)
+model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
 
-
-if __name__ == "__main__":
-    found = Parallel(n_jobs=2)(delayed(accuracy)(seed) for seed in range(2))
-    print(f"accuracy {statistics.mean(found):.3f} ± {statistics.stdev(found):.3f} over seeds: {found}")
+# every process is given all rows and takes its share of each batch; all end with the same weights
+result = pactrain.fit(model, (X_train, y_train), test=(X_test, y_test), budget="15 epochs")
+if dist.get_rank() == 0:
+    print(f"{dist.get_world_size()} processes, test accuracy {result.metrics['test']['accuracy']:.3f}")
+dist.destroy_process_group()
