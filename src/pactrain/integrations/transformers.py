@@ -50,8 +50,10 @@ class PACBayesTrainer(Trainer):
     def create_optimizer(self, *_: Any, **__: Any) -> torch.optim.Optimizer:
         """Scan the prior, choose where the stds start, and make Adam."""
         if self.optimizer is None:
-            batches = self.get_train_dataloader()
-            n, posterior = len(self.train_dataset), self.posterior
+            data: Any = self.train_dataset
+            if not hasattr(data, "__len__"):
+                raise PactrainError("the bound counts the training examples: train_dataset must have a length")
+            batches, posterior, n = self.get_train_dataloader(), self.posterior, len(data)
             moment = estimate_moment(
                 posterior, batches, self.example_loss, n=n, max_examples=SCANNED, seed=self.args.seed, draws=AUTO.draws
             )
