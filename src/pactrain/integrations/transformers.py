@@ -38,6 +38,8 @@ class PACBayesTrainer(Trainer):
     Everything else is as in `Trainer`; its rate is the rate of all parameters, its weight decay is not used.
     """
 
+    optimizer: Any
+
     def __init__(
         self, *args: Any, delta: float = 0.05, prior: str = "layer", loss: str | AnyLoss | None = None, **kwargs: Any
     ) -> None:
@@ -62,7 +64,8 @@ class PACBayesTrainer(Trainer):
                 posterior.reset_std(AUTO.start_std(posterior, self.bound))
             trained = [p for p in posterior.parameters() if p.requires_grad]
             self.optimizer = torch.optim.Adam(trained, lr=self.args.learning_rate)
-        return self.optimizer
+        made: torch.optim.Optimizer = self.optimizer
+        return made
 
     def compute_loss(
         self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
