@@ -1,2 +1,1 @@
-"""Thin adapters to other people's tools; each needs its own extra."""
-"""Thin adapters for other training frameworks, each with an extra of its own."""
+"""Adapters to other tools and frameworks, each thin and each behind an extra of its own."""
