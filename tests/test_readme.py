@@ -26,12 +26,21 @@ def blocks(page: Path, kind: str) -> list[str]:
     return [text for found, text in BLOCK.findall(page.read_text()) if found == kind]
 
 
+def own(*_: Any, **__: Any) -> nn.Module:
+    """A network such as a reader of the pages has."""
+    return nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3))
+
+
 @pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda p: p.name)
 def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    names: dict[str, Any] = {"__name__": "page"}
+    (tmp_path / "my_module.py").write_text("def train_one(seed, width):\n    return {'width': width}\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    X, y = rows(100)
+    names: dict[str, Any] = {"X": X, "y": y, "model": own(0), "make_model": own, "__name__": "page"}  # the reader's own
     for number, text in enumerate(blocks(page, "python"), 1):
         exec(compile(text, f"{page.name}, Python block {number}", "exec"), names)
+    assert all(row.error is None for row in names.get("rows", ()))
 
 
 def test_the_new_side_of_the_diff_runs() -> None:

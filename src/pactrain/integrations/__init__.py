@@ -1,1 +1,1 @@
-"""Adapters to other tools and frameworks, each thin and each behind an extra of its own."""
+"""Thin adapters to other people's tools; each needs its own extra."""
