@@ -13,6 +13,7 @@ import tyro
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
+import pactrain
 from pactrain.cli.main import Command
 from tests.zoo import rows
 
@@ -37,7 +38,8 @@ def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "my_module.py").write_text("def train_one(seed, width):\n    return {'width': width}\n")
     monkeypatch.syspath_prepend(tmp_path)
     X, y = rows(100)
-    names: dict[str, Any] = {"X": X, "y": y, "model": own(0), "make_model": own, "__name__": "page"}  # the reader's own
+    names: dict[str, Any] = {"X": X, "y": y, "data": (X, y), "model": own(), "make_model": own}  # the reader's own
+    names |= {"pactrain": pactrain, "__name__": "page"}
     for number, text in enumerate(blocks(page, "python"), 1):
         exec(compile(text, f"{page.name}, Python block {number}", "exec"), names)
     assert all(row.error is None for row in names.get("rows", ()))
