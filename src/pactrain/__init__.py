@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pactrain import auto, bounds, losses
+    from pactrain import auto, bounds, losses, sklearn
     from pactrain.auto import Rules
     from pactrain.certificate import Certificate
     from pactrain.certify import certify
@@ -32,6 +32,7 @@ __all__ = [
     "estimate_moment",
     "fit",
     "losses",
+    "sklearn",
 ]
 
 _HOME = {
@@ -51,7 +52,7 @@ _HOME = {
 
 def __getattr__(name: str) -> Any:
     """Import on first use: the command line must answer `--help` without waiting for torch."""
-    if name in ("auto", "bounds", "losses"):
+    if name in ("auto", "bounds", "losses", "sklearn"):
         return import_module(f"pactrain.{name}")
     if name in _HOME:
         value = getattr(import_module(f"pactrain.{_HOME[name]}"), name)

@@ -5,7 +5,7 @@ class PactrainError(Exception):
     """Anything pactrain refuses to do, with the way out in the message."""
 
 
-class DataError(PactrainError):
+class DataError(PactrainError, ValueError):
     """The data cannot be used as given."""
 
 

@@ -14,9 +14,10 @@ from torch import nn
 
 from pactrain import ranks
 from pactrain.auto import Rules, rules_for
-from pactrain.batches import TensorBatches
+from pactrain.batches import Batches, TensorBatches
 from pactrain.bounds.unbounded import Unbounded
 from pactrain.budget import Budget, parse_budget
+from pactrain.calibration import calibration
 from pactrain.caveats import check_disjoint, prior_remarks
 from pactrain.certificate import Certificate
 from pactrain.certify import certify
@@ -24,7 +25,7 @@ from pactrain.errors import DataError, PactrainError, TrainingError
 from pactrain.evaluate import Scores, evaluate
 from pactrain.events import Callback, Event
 from pactrain.interrupt import deferred
-from pactrain.losses import AnyLoss, resolve
+from pactrain.losses import AnyLoss, Loss, resolve
 from pactrain.modes import estimate_batch_norm, restored_modes
 from pactrain.moment import LOG_STD_RANGE, Moment
 from pactrain.objectives import make_bound, rules_with, training_loss
@@ -32,11 +33,12 @@ from pactrain.posterior import Posterior
 from pactrain.preparation import (
     TRAINED,
     choose_device,
+    class_shares,
     configuration,
+    entropy,
     give_memory_back,
     look_at_data,
     loss_name,
-    majority_share,
     own_randomness,
     read_batches,
     scan,
@@ -48,6 +50,9 @@ from pactrain.prior_training import split_rows, train_prior
 from pactrain.risks import affordable_draws
 from pactrain.runs import RunFolder
 from pactrain.stages import OptimizerFactory, Record, Trainer
+
+INFORMED = 0.9
+"""Below this part of the classes' entropy the probabilities have learnt something, whatever the accuracy."""
 
 
 @dataclass
@@ -147,6 +152,7 @@ def fit(
                 )
             )
         posterior = Posterior(model, spec)
+        posterior.probabilities = loss.probabilities if isinstance(loss, Loss) else None
         start, steps = look_at_data(posterior, batches, trained_on)
         n = int(start["n"])
         config = configuration(posterior, spec, loss, rules, delta, seed, limit, n, optimizer)
@@ -186,9 +192,10 @@ def fit(
         interrupted = _train(trainer, history, folder, tell)
         trainer.curvature = trainer.optimizer = None  # as large as the network, and no longer needed
         estimate_batch_norm(model, batches.ordered(), loss)
-        scores = {"train": evaluate(model, batches.ordered(), loss)}
+        shares = class_shares(batches, loss) or []
+        scores = {"train": _final_scores(model, batches, loss)}
         if test_batches is not None:
-            scores["test"] = evaluate(model, test_batches.ordered(), loss)
+            scores["test"] = _final_scores(model, test_batches, loss)
         certificate = certify(
             posterior,
             batches,
@@ -198,12 +205,12 @@ def fit(
             seed=seed,
             test=test_batches,
             caveats=doubts,
-            remarks=[] if prior_data else prior_remarks(start.get("accuracy"), majority_share(batches, loss)),
+            remarks=[] if prior_data else prior_remarks(start.get("accuracy"), max(shares, default=None)),
             earlier={} if trainer.stage1_end is None else {"end of stage 1": trainer.stage1_end},
             objective=_objective_terms(trainer, moment, history, delta),
             progress=tell,
         )
-        notes = _notes(scores["train"], majority_share(batches, loss), interrupted)
+        notes = _notes(scores["train"], shares, interrupted)
         if trained_on is not loss:
             notes.append(f"Trained on {loss_name(trained_on)}: the loss brought to [0, 1], as this bound needs it.")
         metrics = _metrics(trainer, scores, time.monotonic() - started, folder)
@@ -270,11 +277,19 @@ def _train(trainer: Trainer, history: list[Record], folder: RunFolder | None, te
     return False
 
 
-def _notes(train: Scores, majority: float | None, interrupted: bool) -> list[str]:
+def _final_scores(model: nn.Module, batches: Batches, loss: AnyLoss) -> Scores:
+    return evaluate(model, batches.ordered(), loss) | calibration(model, batches.ordered(), loss)
+
+
+def _notes(train: Scores, shares: Sequence[float], interrupted: bool) -> list[str]:
     notes = []
+    majority = max(shares, default=1.0)
+    learnt = train.get("nll", math.inf) < INFORMED * entropy(
+        shares
+    )  # rare classes may be told apart and yet never named
     if interrupted:
         notes.append("Training was interrupted; this is the state it had reached, and it can be resumed.")
-    if majority is not None and majority < 1 and train["accuracy"] <= majority + 0.01:
+    if majority < 1 and train["accuracy"] <= majority + 0.01 and not learnt:
         notes.append(
             f"The network predicts no better than always naming the largest class ({100 * majority:.1f} % of the training "
             "data): it has stayed at its prior. Check the scale of the inputs and that the labels belong to them."

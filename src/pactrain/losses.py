@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import torch
@@ -14,6 +14,7 @@ from pactrain.nodes import Nodes
 
 Predict = Callable[..., Any]
 PerExample = Callable[[Tensor, Tensor], Tensor]
+Probabilities = Callable[[Tensor], Tensor]
 Task = Literal["classification", "regression"]
 
 CLIP = 1e-4
@@ -32,6 +33,7 @@ class Loss:
     low: float = 0.0
     high: float = float("inf")
     unit: float = 1.0  # what 1 means in the target's own units, for the rmse
+    probabilities: Probabilities | None = None  # what turns the network's output into probabilities, if anything does
 
     def __call__(self, predict: Predict, batch: Any) -> Tensor:
         """Per-example losses of a batch."""
@@ -47,6 +49,17 @@ class Loss:
         if self.task == "classification":
             return losses, per_row((output.argmax(1) != target).double())
         return losses, per_row((output.reshape(target.shape) - target).double().mul(self.unit).square())
+
+
+@dataclass(frozen=True)
+class LabelsLoss(Loss):
+    """A loss for examples with several labels, each there (1) or not (0); an example is wrong if any of them is."""
+
+    def with_score(self, predict: Predict, batch: Any) -> tuple[Tensor, Tensor]:
+        """Per-example losses and per-example 0-1 errors."""
+        output, target = predict_batch(predict, batch)
+        losses = per_row(self.per_example(output, target))
+        return losses, ((output > 0) != (target > 0)).flatten(1).any(1).double()
 
 
 CustomLoss = Callable[[Predict, Any], Tensor]
@@ -81,9 +94,9 @@ def predict_batch(predict: Predict, batch: Any) -> tuple[Tensor, Tensor]:
                 f"({', '.join(TARGET_KEYS)}); rename it, or pass loss=callable(predict, batch)"
             )
         output = predict(**{k: v for k, v in batch.items() if k != key})
-        return _scores(output), batch[key]
+        return scores_of(output), batch[key]
     if isinstance(batch, Nodes):
-        scores = _scores(predict(batch.x, batch.edge_index))
+        scores = scores_of(predict(batch.x, batch.edge_index))
         return (scores[batch.nodes] if len(scores) else scores), batch.y
     if not isinstance(batch, (tuple, list)) or len(batch) < 2:
         raise DataError(
@@ -92,13 +105,14 @@ def predict_batch(predict: Predict, batch: Any) -> tuple[Tensor, Tensor]:
         )
     *inputs, target = batch
     if len(inputs) == 1 and isinstance(inputs[0], Mapping):
-        return _scores(predict(**inputs[0])), target
+        return scores_of(predict(**inputs[0])), target
     if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)):
-        return _scores(predict(*inputs[0])), target
-    return _scores(predict(*inputs)), target
+        return scores_of(predict(*inputs[0])), target
+    return scores_of(predict(*inputs)), target
 
 
-def _scores(output: Any) -> Tensor:
+def scores_of(output: Any) -> Tensor:
+    """The tensor in what a network returned."""
     scores = (
         output["logits"] if isinstance(output, Mapping) and "logits" in output else getattr(output, "logits", output)
     )
@@ -111,6 +125,14 @@ def _scores(output: Any) -> Tensor:
 
 def _cross_entropy(output: Tensor, target: Tensor) -> Tensor:
     return F.cross_entropy(output, target, reduction="none")
+
+
+def _softmax(output: Tensor) -> Tensor:
+    return output.softmax(1)
+
+
+def _binary_cross_entropy(output: Tensor, target: Tensor) -> Tensor:
+    return F.binary_cross_entropy_with_logits(_match(output, target), target.to(output.dtype), reduction="none")
 
 
 def _hinge(output: Tensor, target: Tensor) -> Tensor:
@@ -172,7 +194,7 @@ def quantile(level: float) -> Loss:
 
 
 LOSSES: dict[str, Loss] = {
-    "cross_entropy": Loss("cross_entropy", _cross_entropy, "classification"),
+    "cross_entropy": Loss("cross_entropy", _cross_entropy, "classification", probabilities=_softmax),
     "hinge": Loss("hinge", _hinge, "classification"),
     "mse": Loss("mse", _mse, "regression"),
     "l1": Loss("l1", _l1, "regression"),
@@ -180,6 +202,16 @@ LOSSES: dict[str, Loss] = {
     "log_cosh": Loss("log_cosh", _log_cosh, "regression"),
     "quantile": quantile(0.5),
 }
+
+
+MULTILABEL = LabelsLoss("binary_cross_entropy", _binary_cross_entropy, "classification", probabilities=torch.sigmoid)
+"""Cross-entropy of each label, averaged over an example's labels."""
+
+
+def weighted(loss: Loss, weights: Tensor) -> Loss:
+    """The loss with each class counted by its weight."""
+    own = loss.per_example
+    return replace(loss, name=f"weighted_{loss.name}", per_example=lambda o, t: own(o, t) * weights.to(o)[t])
 
 
 def clipped(loss: AnyLoss) -> Loss:
@@ -190,7 +222,11 @@ def clipped(loss: AnyLoss) -> Loss:
     if isinstance(loss, Loss) and loss.name == "cross_entropy":
         limit = math.log(1 / CLIP)
         return Loss(
-            "clipped_cross_entropy", lambda o, t: _cross_entropy(o, t).clamp(max=limit) / limit, loss.task, high=1.0
+            "clipped_cross_entropy",
+            lambda o, t: _cross_entropy(o, t).clamp(max=limit) / limit,
+            loss.task,
+            high=1.0,
+            probabilities=loss.probabilities,
         )
     if isinstance(loss, Loss) and math.isfinite(loss.high) and math.isfinite(loss.low):
         own, low, span = loss.per_example, loss.low, loss.high - loss.low

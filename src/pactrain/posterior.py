@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 from torch.utils.hooks import RemovableHandle
 
+from pactrain.draws import Prediction, predict_draws
 from pactrain.errors import PactrainError
 from pactrain.gaussian import Draw, GaussianKL, kl_by_group, spread
 from pactrain.noise import fill_normal
@@ -48,7 +49,7 @@ class Posterior(nn.Module):
     >>> posterior = Posterior(torch.nn.Linear(3, 2))
     >>> posterior(torch.ones(1, 3)).shape            # at a fresh draw of the weights
     torch.Size([1, 2])
-    >>> float(posterior.kl())                        # the posterior starts at the prior
+    >>> posterior.kl().item()                         # the posterior starts at the prior
     0.0
     """
 
@@ -70,6 +71,7 @@ class Posterior(nn.Module):
         sizes = [sum(params[name].numel() for name in self.names if owners[name] == g) for g in self.groups]
         self._group_slices = _slices(sizes)
         self._draw: _Draw | None = None
+        self.probabilities: Callable[[Tensor], Tensor] | None = None  # how outputs become probabilities; `fit` sets it
         flat = self._read()
         std = prior.std if prior.std is not None else mean_abs(flat)
         self.register_buffer("prior_mean", flat.clone())
@@ -89,6 +91,20 @@ class Posterior(nn.Module):
         """One draw of the random weights, differentiable in the means and the log-stds."""
         weights = Draw.apply(self.log_std, self._noise(generator), self._where, *self._params())  # type: ignore[no-untyped-call]
         return dict(zip(self.names, weights, strict=True))
+
+    def predict(self, *args: Any, draws: int = 100, seed: int = 0, **kwargs: Any) -> Prediction:
+        """Mean and standard deviation of the network's output over `draws` draws of the weights, in eval mode.
+
+        After `fit` with cross-entropy, of the class probabilities; set `probabilities` to None for the raw output.
+
+        >>> import torch
+        >>> mean, std = Posterior(torch.nn.Linear(3, 1)).predict(torch.ones(5, 3), draws=20)
+        >>> mean.shape, bool((std > 0).all())
+        (torch.Size([5, 1]), True)
+        """
+        if self._draw is not None:
+            raise PactrainError("predict() draws weights of its own: call it outside the block of sampled()")
+        return predict_draws(self, args, kwargs, draws=draws, seed=seed, probabilities=self.probabilities)
 
     @contextmanager
     def sampled(self, generator: torch.Generator | None = None) -> Iterator[nn.Module]:

@@ -2,7 +2,7 @@
 
 import ctypes
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from typing import Any
@@ -18,7 +18,7 @@ from pactrain.budget import Budget
 from pactrain.errors import DataError, PactrainError
 from pactrain.evaluate import Scores, measure
 from pactrain.events import Callback
-from pactrain.losses import AnyLoss, Loss
+from pactrain.losses import LOSSES, AnyLoss, Loss
 from pactrain.modes import batch_statistics
 from pactrain.moment import LOG_STD_RANGE, Moment, estimate_moment, log_grid
 from pactrain.posterior import Posterior
@@ -180,11 +180,17 @@ def give_memory_back() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def majority_share(batches: Batches, loss: AnyLoss) -> float | None:
-    """Share of the largest class, where the data is held as tensors and has classes."""
-    if not (isinstance(batches, TensorBatches) and isinstance(loss, Loss) and loss.task == "classification"):
+def class_shares(batches: Batches, loss: AnyLoss) -> list[float] | None:
+    """Shares of the classes, where the data is held as tensors and every example counts the same in a named loss."""
+    if not (isinstance(batches, TensorBatches) and isinstance(loss, Loss) and loss.name in LOSSES):
         return None
     target = batches.tensors[-1]
-    if target.is_floating_point() or target.ndim != 1:
+    if loss.task != "classification" or target.is_floating_point() or target.ndim != 1:
         return None
-    return float(torch.bincount(target - target.min()).max()) / len(target)
+    counts = torch.bincount(target - target.min())
+    return (counts.double() / len(target)).tolist()
+
+
+def entropy(shares: Sequence[float]) -> float:
+    """The cross-entropy of an answer that knows the shares of the classes and nothing else, in nats."""
+    return -sum(share * math.log(share) for share in shares if share > 0)

@@ -12,6 +12,11 @@ from pactrain.errors import DataError
 STANDARDISED = "the features were standardised with statistics of the same training rows"
 
 
+def scaled_target(std: float) -> str:
+    """What is said of numbers to predict that were standardised."""
+    return f"the loss is in units of the target's standard deviation, {std:.4g}"
+
+
 @dataclass(frozen=True)
 class Task:
     """Training and test arrays, encoded; the encoder tells what the numbers mean."""
@@ -57,7 +62,7 @@ def task_of(
 ) -> Task:
     """A task from encoded arrays and row numbers."""
     if encoder.kind == "regression":
-        caveats = (*caveats, f"the loss is in units of the target's standard deviation, {encoder.target_std:.4g}")
+        caveats = (*caveats, scaled_target(encoder.target_std))
     x_test, y_test = (x[test], y[test]) if len(test) else (None, None)
     return Task(name, encoder, x[train], y[train], x_test, y_test, caveats)
 
@@ -86,4 +91,4 @@ def split_rows(n: int, target: NDArray[Any] | None, fraction: float, seed: int) 
     return train, test
 
 
-__all__ = ["STANDARDISED", "Kind", "Task", "split_rows", "task_of"]
+__all__ = ["STANDARDISED", "Kind", "Task", "scaled_target", "split_rows", "task_of"]

@@ -1,0 +1,82 @@
+"""Training with Lightning's Trainer for real: progress, checkpoint, resume, a module of one's own."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
+
+import pactrain
+from pactrain import Posterior
+from tests.zoo import rows
+
+lightning = pytest.importorskip("lightning", reason="pip install 'pactrain[lightning]'")
+from pactrain.integrations.lightning import LitPosterior  # noqa: E402
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # Lightning warns of workers, loggers and its own dependencies
+
+
+def parts() -> tuple[Posterior, Any, Any]:
+    """A posterior, its bound and a loader."""
+    torch.manual_seed(0)
+    loader = DataLoader(TensorDataset(*rows(300)), batch_size=50, shuffle=True)
+    posterior = Posterior(nn.Sequential(nn.Linear(6, 32), nn.ReLU(), nn.Linear(32, 3)))
+    moment = pactrain.estimate_moment(posterior, loader, "cross_entropy", draws=3)
+    return posterior, pactrain.bounds.Unbounded(n=300, delta=0.05, moment=moment), loader
+
+
+def trainer(root: Path, epochs: int) -> Any:
+    return lightning.Trainer(
+        default_root_dir=root, max_epochs=epochs, accelerator="cpu", logger=False, enable_progress_bar=False
+    )
+
+
+def test_training_a_checkpoint_and_going_on_from_it(tmp_path: Path) -> None:
+    posterior, bound, loader = parts()
+    module = LitPosterior(posterior, bound, lr=1e-2)
+    first = trainer(tmp_path, 20)
+    first.fit(module, loader, loader)
+    assert first.callback_metrics["val_accuracy"] > 0.85
+    assert 0 < first.callback_metrics["risk"] < first.callback_metrics["bound"]
+    assert posterior.log_std.detach().std() > 0  # the noise was learned
+
+    path = first.checkpoint_callback.best_model_path
+    fresh, bound, loader = parts()
+    again = LitPosterior(fresh, bound, lr=1e-2)
+    second = trainer(tmp_path, 21)
+    second.fit(again, loader, ckpt_path=path)
+    assert second.current_epoch == 21
+    assert second.global_step == first.global_step + 6
+    moved = (fresh.log_std - posterior.log_std).detach().abs().max()
+    assert 0 < moved < 0.2  # six steps further, not from the start
+    plain = nn.Sequential(nn.Linear(6, 32), nn.ReLU(), nn.Linear(32, 3))
+    plain.load_state_dict(posterior.model.state_dict())
+    assert torch.equal(plain(rows()[0]), module(rows()[0]))
+
+
+class Own(lightning.LightningModule):  # type: ignore[misc, name-defined]
+    """A module of the user's with the four changes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.posterior, self.bound, _ = parts()
+        self.model = self.posterior.model
+
+    def training_step(self, batch: Any, _: int) -> Tensor:
+        x, y = batch
+        losses = F.cross_entropy(self.posterior(x), y, reduction="none")
+        total: Tensor = self.bound(losses, self.posterior).total
+        return total
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        return torch.optim.Adam(self.posterior.parameters(), lr=1e-2)
+
+
+def test_a_module_of_ones_own(tmp_path: Path) -> None:
+    module = Own()
+    trainer(tmp_path, 20).fit(module, parts()[2])
+    x, y = rows(300)
+    assert (module.model(x).argmax(1) == y).double().mean() > 0.85
