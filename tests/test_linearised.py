@@ -47,6 +47,7 @@ def test_left_out_residuals_are_those_of_refitting_without_the_example() -> None
 
 def test_the_kernel_of_a_linear_network_is_its_inputs() -> None:
     x, y = noisy_line(0.1)
+    torch.manual_seed(0)  # residuals that happen to be nearly zero are rounded up
     measured = found(nn.Linear(5, 1).double(), (x, y))
     assert measured.scale == pytest.approx(float((x.square().sum(1) + 1).mean()))
 

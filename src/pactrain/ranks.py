@@ -8,6 +8,7 @@ decided by the first rank.
 
 import json
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -18,6 +19,11 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from pactrain.errors import DataError, TrainingError
+
+GONE = (
+    "another process of this job has ended or cannot be reached, so this one ends too; "
+    "if the run has a folder, start the same command again with --resume"
+)
 
 
 def world() -> int:
@@ -39,10 +45,17 @@ def joined() -> Iterator[None]:
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
     dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    before = signal.signal(signal.SIGTERM, _told_to_end)
     try:
         yield
     finally:
+        signal.signal(signal.SIGTERM, before)
         dist.destroy_process_group()
+
+
+def _told_to_end(*_: object) -> None:
+    """torchrun tells the other ranks to end when one has died."""
+    raise TrainingError(GONE)
 
 
 def share(batch: Any) -> Any:
@@ -132,7 +145,4 @@ def _waiting(exchange: Callable[[], Any]) -> None:
     try:
         exchange()
     except RuntimeError as error:
-        raise TrainingError(
-            f"another process of this job has ended or cannot be reached ({str(error).splitlines()[0]}); "
-            "if the run has a folder, start the same command again with --resume"
-        ) from error
+        raise TrainingError(f"{GONE} ({str(error).splitlines()[0]})") from error
