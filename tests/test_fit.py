@@ -1,5 +1,6 @@
 """`fit` from end to end: every network, loss, kind of data and way of ending."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -325,3 +326,38 @@ def test_gradients_are_learned_from_after_a_callback_has_cleared_them() -> None:
         callbacks = [lambda event, model=model: model.zero_grad()] if clear else []
         runs.append(weights(pactrain.fit(model, rows(), callbacks=callbacks, budget=SHORT).model))
     assert torch.equal(*runs)
+
+
+class Viewing(nn.Module):
+    """A convolution whose output is flattened by view(), which needs the usual layout."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = nn.Conv2d(3, 4, 3, padding=1), nn.Linear(4 * 64, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        scores: Tensor = self.last(torch.relu(self.first(x)).view(len(x), -1))
+        return scores
+
+
+@pytest.mark.parametrize("network", ["flatten", "view"])
+def test_images_are_laid_out_as_the_network_can_take_them(network: str) -> None:
+    x = torch.randn(40, 3, 8, 8, generator=torch.Generator().manual_seed(0))
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 64, 2))
+    seen = []
+    hooked = Viewing() if network == "view" else model
+    hooked.register_forward_pre_hook(
+        lambda _, args: seen.append(args[0].is_contiguous(memory_format=torch.channels_last))
+    )
+    result = pactrain.fit(hooked, (x, (x.mean((1, 2, 3)) > 0).long()), budget="2 epochs")
+    assert seen[-1] is (network == "flatten")
+    assert result.metrics["train"]["n"] == 40
+
+
+def test_training_under_bfloat16_autocast() -> None:
+    x, y = rows(64)
+    with torch.autocast("cpu", torch.bfloat16):
+        result = pactrain.fit(build("mlp"), (x, y), budget="4 epochs")
+    assert all(p.dtype == torch.float32 for p in result.model.parameters())
+    assert math.isfinite(result.metrics["train"]["loss"])

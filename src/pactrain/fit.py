@@ -32,6 +32,7 @@ from pactrain.objectives import make_bound, rules_with, training_loss
 from pactrain.posterior import Posterior
 from pactrain.preparation import (
     TRAINED,
+    channels_last,
     choose_device,
     class_shares,
     configuration,
@@ -141,6 +142,9 @@ def fit(
         if sample is None:
             raise DataError("the training data has no batch")
         loss = resolve(loss, sample)
+        for part in (batches, test_batches):
+            if part is not None:
+                channels_last(model, part, loss)
         trained_on = training_loss(bound, loss)
         if prior_data:
             first, batches = split_rows(batches, prior_data, seed)

@@ -18,8 +18,8 @@ from pactrain.budget import Budget
 from pactrain.errors import DataError, PactrainError
 from pactrain.evaluate import Scores, measure
 from pactrain.events import Callback
-from pactrain.losses import LOSSES, AnyLoss, Loss
-from pactrain.modes import batch_statistics
+from pactrain.losses import LOSSES, AnyLoss, Loss, per_example
+from pactrain.modes import batch_statistics, evaluating
 from pactrain.moment import LOG_STD_RANGE, Moment, estimate_moment, log_grid
 from pactrain.posterior import Posterior
 from pactrain.prior import Prior
@@ -172,6 +172,23 @@ def _optimizer_name(optimizer: OptimizerFactory | None) -> str:
 def loss_name(loss: AnyLoss) -> str:
     """What a loss is called."""
     return loss.name if isinstance(loss, Loss) else getattr(loss, "__qualname__", type(loss).__name__)
+
+
+def channels_last(model: nn.Module, batches: Batches, loss: AnyLoss) -> None:
+    """Lay images out with their channels last where the network has 2-d convolutions and takes them so: the same numbers, sooner."""
+    if not isinstance(batches, TensorBatches) or not any(isinstance(m, nn.Conv2d) for m in model.modules()):
+        return
+    images, *others = batches.tensors
+    if images.ndim != 4 or not images.is_floating_point():
+        return
+    trial = (images[:2].contiguous(memory_format=torch.channels_last), *(t[:2] for t in others))
+    params = [p for p in model.parameters() if p.requires_grad]
+    try:
+        with evaluating(model):
+            torch.autograd.grad(per_example(loss, model, trial).sum(), params, allow_unused=True)
+    except RuntimeError:  # a network that calls view() needs the usual layout
+        return
+    batches.tensors = (images.contiguous(memory_format=torch.channels_last), *others)
 
 
 def give_memory_back() -> None:
