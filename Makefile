@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: train test check auto-bench wheel clean
+.PHONY: train test check auto-bench bench wheel clean
 
 train: .venv/ready
 	$(BIN)/pactrain train $(ARGS)
@@ -18,6 +18,14 @@ check: .venv/ready
 auto-bench: .venv/ready
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[text]'
 	$(BIN)/python benchmarks/auto.py $(ARGS)
+
+# bayesian-torch asks for torchvision, which has no build for every torch and would break transformers; nothing here uses it.
+bench: .venv/ready
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
+	$(BIN)/python -m pip uninstall --quiet --yes torchvision
+	for script in step scan memory scaling; do \
+		echo "## $$script"; $(BIN)/python benchmarks/$$script.py --json benchmarks/results/$$script.json || exit 1; \
+	done
 
 wheel: .venv/ready
 	rm -rf dist

@@ -183,9 +183,9 @@ def test_a_graph_from_the_command_line(tmp_path: Path) -> None:
 
 
 def test_networks_and_data_that_do_not_fit(tmp_path: Path) -> None:
-    from pactrain.cli.workshop import chosen_model
     from pactrain.data.load import load
     from pactrain.errors import PactrainError
+    from pactrain.models.named import chosen_model
 
     graph = load(str(write_graph(tmp_path / "g.npz"))).encoder
     assert chosen_model(None, graph) == "gcn"

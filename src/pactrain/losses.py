@@ -278,3 +278,13 @@ def per_example(loss: AnyLoss, predict: Predict, batch: Any) -> Tensor:
             "(reduction='none'), because the bound counts examples and looks at their spread"
         )
     return losses
+
+
+def named_loss(name: str | None, kind: Literal["classification", "regression"], *, unit: float = 1.0) -> Loss:
+    """The loss asked for (by default the usual one) with its scores in the target's unit; it must fit the kind of target."""
+    default = "cross_entropy" if kind == "classification" else "mse"
+    loss = resolve(name or default, None)
+    if not isinstance(loss, Loss) or loss.task != kind:
+        fitting = ", ".join(k for k, v in LOSSES.items() if v.task == kind)
+        raise PactrainError(f"loss {name!r} does not fit a {kind} target; use one of {fitting}")
+    return replace(loss, unit=unit)

@@ -78,15 +78,14 @@ class Train:
     def _run(self, *, quiet: bool) -> int:
         screen = console(self.json_to, quiet=quiet)
         from pactrain.cli.workshop import (
-            chosen_model,
             load_task,
-            make_model,
-            named_loss,
             newest_unfinished,
             next_folder,
         )
         from pactrain.fit import fit
         from pactrain.integrations.tensorboard import TensorBoard
+        from pactrain.losses import named_loss
+        from pactrain.models.named import chosen_model, make_model
 
         task = load_task(self)
         network = chosen_model(self.model, task.encoder)
@@ -97,7 +96,7 @@ class Train:
             result = fit(
                 make_model(network, task.inputs, task.outputs, self.seed),
                 task.train,
-                loss=named_loss(self.loss, task),
+                loss=named_loss(self.loss, task.encoder.kind, unit=task.encoder.target_std),
                 prior=self.prior,
                 bound=self.bound,
                 preset=self.preset,

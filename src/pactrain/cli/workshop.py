@@ -1,13 +1,10 @@
 """Building what a command names: the data, the network, the loss, the folder."""
 
-import dataclasses
-import importlib.util
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import nn
 
 from pactrain.batches import Batches, as_batches
 from pactrain.caveats import check_disjoint
@@ -18,8 +15,8 @@ from pactrain.data.load import load
 from pactrain.data.task import Task
 from pactrain.errors import DataError, PactrainError, RunError
 from pactrain.events import Callback, silent
-from pactrain.losses import LOSSES, Loss, resolve
-from pactrain.models.mlp import mlp
+from pactrain.losses import named_loss
+from pactrain.models.named import make_model
 from pactrain.posterior import Posterior
 from pactrain.prior import Prior
 from pactrain.prior_training import split_rows
@@ -52,67 +49,6 @@ def text_columns(names: tuple[str, ...], encoder: str | None) -> dict[str, str]:
         raise PactrainError("--encoder reads running text: name its columns with --text")
     used = encoder or DEFAULT
     return dict.fromkeys(names, str(Path(used).resolve()) if Path(used).is_dir() else used)
-
-
-def named_loss(name: str | None, task: Task) -> Loss:
-    """The loss asked for, in the target's units; it must fit the kind of target."""
-    default = "cross_entropy" if task.encoder.kind == "classification" else "mse"
-    loss = resolve(name or default, None)
-    if not isinstance(loss, Loss) or loss.task != task.encoder.kind:
-        fitting = ", ".join(k for k, v in LOSSES.items() if v.task == task.encoder.kind)
-        raise PactrainError(f"loss {name!r} does not fit a {task.encoder.kind} target; use one of {fitting}")
-    return dataclasses.replace(loss, unit=task.encoder.target_std)
-
-
-GRAPH_MODELS = ("gcn", "gat", "sage", "appnp")
-
-
-def chosen_model(name: str | None, encoder: Encoder) -> str:
-    """The network asked for, or the usual one for the data; it must take what the data is."""
-    graph = encoder.node_features > 0
-    if name is None:
-        return "gcn" if graph else "linear" if encoder.text else "mlp"
-    if graph and re.fullmatch(r"mlp(:.*)?|linear", name):
-        raise PactrainError(
-            f"model {name!r} does not see edges; for a graph use {', '.join(GRAPH_MODELS)} or FILE.py:FUNCTION"
-        )
-    if not graph and name in GRAPH_MODELS:
-        raise PactrainError(f"model {name!r} needs a graph; for a table use mlp, linear or FILE.py:FUNCTION")
-    return name
-
-
-def make_model(name: str, inputs: int, outputs: int, seed: int) -> nn.Module:
-    """A network by name, or from a function in the user's own file."""
-    if name in GRAPH_MODELS:
-        from pactrain.models.graph import graph_model
-
-        return graph_model(name, inputs, outputs, seed=seed)
-    if match := re.fullmatch(r"mlp(?::(\d+(?:-\d+)*))?", name):
-        widths = [int(w) for w in match[1].split("-")] if match[1] else [256, 256]
-        return mlp(inputs, outputs, widths=widths, seed=seed)
-    if name == "linear":
-        return mlp(inputs, outputs, widths=[], seed=seed)
-    path, _, function = name.rpartition(":")
-    if not path.endswith(".py") or not function:
-        raise PactrainError(
-            f"model {name!r} is not known; use mlp, mlp:600-600 (widths), linear, {', '.join(GRAPH_MODELS)} or FILE.py:FUNCTION"
-        )
-    if not Path(path).exists():
-        raise PactrainError(f"there is no file {path} to take the model from")
-    spec = importlib.util.spec_from_file_location("pactrain_user_model", path)
-    if spec is None or spec.loader is None:
-        raise PactrainError(f"{path} cannot be imported")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    make = getattr(module, function, None)
-    if not callable(make):
-        raise PactrainError(f"{path} has no function {function!r}")
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model = make(inputs, outputs)
-    if not isinstance(model, nn.Module):
-        raise PactrainError(f"{function} of {path} returned {type(model).__name__}, not a torch module")
-    return model
 
 
 def _stem(data: str) -> str:
@@ -207,7 +143,7 @@ def recertify(
     return certify(
         rebuild(run, config),
         batches,
-        loss=named_loss(config["loss"], task),
+        loss=named_loss(config["loss"], task.encoder.kind, unit=task.encoder.target_std),
         delta=delta,
         draws=draws,
         seed=seed,

@@ -21,7 +21,8 @@ from pactrain.experiments.plan import Run
 from pactrain.experiments.runner import carry_out
 from pactrain.experiments.store import Row, Store
 from pactrain.fit import fit
-from pactrain.losses import Loss
+from pactrain.losses import Loss, named_loss
+from pactrain.models.named import make_model
 from pactrain.preparation import read_batches
 from pactrain.regularisers import can_drop
 from pactrain.search import grid, hold_out
@@ -78,15 +79,11 @@ class Problem:
 
     def network(self, task: Task, seed: int) -> nn.Module:
         """A fresh network."""
-        from pactrain.cli.workshop import make_model
-
         return make_model(self.model, task.inputs, task.outputs, seed)
 
     def loss(self, task: Task) -> Loss:
         """The default loss, in the target's units."""
-        from pactrain.cli.workshop import named_loss
-
-        return named_loss(None, task)
+        return named_loss(None, task.encoder.kind, unit=task.encoder.target_std)
 
     def digest(self, seed: int) -> str:
         """Fingerprint of the arrays, and of the user's own file that makes the network."""

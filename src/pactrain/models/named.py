@@ -1,0 +1,62 @@
+"""Networks by name, or from a function in the user's own file."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from pactrain.data.encoder import Encoder
+from pactrain.errors import PactrainError
+from pactrain.models.mlp import mlp
+
+GRAPH_MODELS = ("gcn", "gat", "sage", "appnp")
+
+
+def chosen_model(name: str | None, encoder: Encoder) -> str:
+    """The network asked for, or the usual one for the data; it must take what the data is."""
+    graph = encoder.node_features > 0
+    if name is None:
+        return "gcn" if graph else "linear" if encoder.text else "mlp"
+    if graph and re.fullmatch(r"mlp(:.*)?|linear", name):
+        raise PactrainError(
+            f"model {name!r} does not see edges; for a graph use {', '.join(GRAPH_MODELS)} or FILE.py:FUNCTION"
+        )
+    if not graph and name in GRAPH_MODELS:
+        raise PactrainError(f"model {name!r} needs a graph; for a table use mlp, linear or FILE.py:FUNCTION")
+    return name
+
+
+def make_model(name: str, inputs: int, outputs: int, seed: int) -> nn.Module:
+    """A network by name, or from a function in the user's own file."""
+    if name in GRAPH_MODELS:
+        from pactrain.models.graph import graph_model
+
+        return graph_model(name, inputs, outputs, seed=seed)
+    if match := re.fullmatch(r"mlp(?::(\d+(?:-\d+)*))?", name):
+        widths = [int(w) for w in match[1].split("-")] if match[1] else [256, 256]
+        return mlp(inputs, outputs, widths=widths, seed=seed)
+    if name == "linear":
+        return mlp(inputs, outputs, widths=[], seed=seed)
+    path, _, function = name.rpartition(":")
+    if not path.endswith(".py") or not function:
+        raise PactrainError(
+            f"model {name!r} is not known; use mlp, mlp:600-600 (widths), linear, {', '.join(GRAPH_MODELS)} or FILE.py:FUNCTION"
+        )
+    if not Path(path).exists():
+        raise PactrainError(f"there is no file {path} to take the model from")
+    spec = importlib.util.spec_from_file_location("pactrain_user_model", path)
+    if spec is None or spec.loader is None:
+        raise PactrainError(f"{path} cannot be imported")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    make = getattr(module, function, None)
+    if not callable(make):
+        raise PactrainError(f"{path} has no function {function!r}")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = make(inputs, outputs)
+    if not isinstance(model, nn.Module):
+        raise PactrainError(f"{function} of {path} returned {type(model).__name__}, not a torch module")
+    return model
