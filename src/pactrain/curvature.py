@@ -64,7 +64,8 @@ class CurvatureStds:
         self.first_moment = torch.zeros(size, dtype=self.curvature.dtype, device=self.curvature.device)
         self.second_moment = torch.zeros_like(self.first_moment if moves == "adam" else self.first_moment[:0])
         worth = steps * len(self.curvature) >= WORTH_COMPILING and moves != "none"
-        self._kernels = kernels(self.curvature.dtype, self.curvature.device.type) if worth else None
+        found = kernels(self.curvature.dtype, self.curvature.device.type) if worth else None
+        self._kernels = found if ranks.largest(found is None) == 0 else None  # all processes alike
         self.rest()
 
     # -- blocks ----------------------------------------------------------------------------------------------------
@@ -77,7 +78,7 @@ class CurvatureStds:
         on_cpu = self.curvature.device.type == "cpu"
         blocks = []
         for group, at in enumerate(self.posterior.group_slices):
-            pieces = math.ceil((at.stop - at.start) / BLOCK) if on_cpu else 1
+            pieces = max(1, math.ceil((at.stop - at.start) / BLOCK)) if on_cpu else 1
             edges = [at.start + (at.stop - at.start) * i // pieces for i in range(pieces + 1)]
             blocks += [(slice(a, b), group) for a, b in pairwise(edges)]
         if not on_cpu:
@@ -116,6 +117,7 @@ class CurvatureStds:
 
     # -- a step ----------------------------------------------------------------------------------------------------
 
+    @torch.no_grad()
     def draw(self, seed: int) -> None:
         """Put one draw of the posterior into the network."""
         flat, h, scale = self.flat, self.curvature, 1 / self.kl_weight
@@ -140,7 +142,7 @@ class CurvatureStds:
         """Take in the gradient at the draw: the curvature average, then the means.  Without `stds` the means alone, by
         the risk alone."""
         self.flat.take_grads()
-        ranks.average_gradients([self.flat.grads])
+        ranks.average(self.flat.grads)
         if self._kernels is not None and stds:
             self._learn_fused(rate, step)
             return
@@ -238,7 +240,7 @@ class CurvatureStds:
         for i, _, part in sorted(found, key=lambda item: item[:2]):  # in one order, whichever thread was first
             sums[i] += part
         sizes = torch.tensor([g.stop - g.start for g in posterior.group_slices], dtype=torch.float64)
-        best = 0.5 * torch.log(sums / sizes.to(h.device))
+        best = 0.5 * torch.log(sums / sizes.to(h.device).clamp(min=1))
         posterior.prior_log_std.copy_(best.clamp(*self.log_std_range))
         self._set_precisions()
 

@@ -50,7 +50,7 @@ from pactrain.prior import Prior
 from pactrain.prior_training import split_rows, train_prior
 from pactrain.risks import affordable_draws
 from pactrain.runs import RunFolder
-from pactrain.stages import OptimizerFactory, Record, Trainer
+from pactrain.stages import OptimizerFactory, Record, Stopped, Trainer
 
 INFORMED = 0.9
 """Below this part of the classes' entropy the probabilities have learnt something, whatever the accuracy."""
@@ -194,6 +194,7 @@ def fit(
         history = _restored(trainer, folder)
         TRAINED.add(model)
         interrupted = _train(trainer, history, folder, tell)
+        ranks.same_weights(model)  # buffers follow the rows that a process has seen
         trainer.curvature = trainer.optimizer = None  # as large as the network, and no longer needed
         estimate_batch_norm(model, batches.ordered(), loss)
         shares = class_shares(batches, loss) or []
@@ -258,7 +259,7 @@ def _restored(trainer: Trainer, folder: RunFolder | None) -> list[Record]:
     tensors, values = trainer.state()
     values, history = ranks.document_from_first([values, history])
     if history:
-        content = ranks.bytes_from_first(save_bytes({k: v.detach().cpu().clone() for k, v in tensors.items()}))
+        content = ranks.bytes_from_first(save_bytes({k: v.detach().cpu().contiguous() for k, v in tensors.items()}))
         if ranks.rank():
             trainer.load(load_bytes(content), values)
     return history
@@ -272,7 +273,11 @@ def _train(trainer: Trainer, history: list[Record], folder: RunFolder | None, te
             if folder is not None:
                 folder.keep(record, trainer)
             tell(Event("train", trainer.progress.epoch, trainer.expected_epochs(), record))
+    except Stopped:
+        return True
     except KeyboardInterrupt:
+        if ranks.world() > 1:  # the others are elsewhere: what they hold is not what this process holds
+            raise
         return True
     except TrainingError as error:
         if folder is not None and folder.has_checkpoint():

@@ -2,6 +2,7 @@
 
 import ctypes
 import math
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -19,7 +20,7 @@ from pactrain.errors import DataError, PactrainError
 from pactrain.evaluate import Scores, measure
 from pactrain.events import Callback
 from pactrain.losses import LOSSES, AnyLoss, Loss, per_example
-from pactrain.modes import batch_statistics, evaluating
+from pactrain.modes import batch_statistics, restored_modes
 from pactrain.moment import LOG_STD_RANGE, Moment, estimate_moment, log_grid
 from pactrain.posterior import Posterior
 from pactrain.prior import Prior
@@ -183,18 +184,25 @@ def channels_last(model: nn.Module, batches: Batches, loss: AnyLoss) -> None:
         return
     trial = (images[:2].contiguous(memory_format=torch.channels_last), *(t[:2] for t in others))
     params = [p for p in model.parameters() if p.requires_grad]
+    buffers = [(b, b.clone()) for b in model.buffers()]
     try:
-        with evaluating(model):
-            torch.autograd.grad(per_example(loss, model, trial).sum(), params, allow_unused=True)
-    except RuntimeError:  # a network that calls view() needs the usual layout
+        with restored_modes(model):
+            for mode in (True, False):
+                model.train(mode)
+                torch.autograd.grad(per_example(loss, model, trial).sum(), params, allow_unused=True)
+    except Exception:  # a network that calls view(), say, needs the usual layout
         return
+    finally:
+        for buffer, kept in buffers:
+            buffer.copy_(kept)
     batches.tensors = (images.contiguous(memory_format=torch.channels_last), *others)
 
 
 def give_memory_back() -> None:
     """Return what the scan and the leave-one-out have freed to the machine; glibc keeps pieces below 32 MB to itself."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).malloc_trim(0)
 
 
 def class_shares(batches: Batches, loss: AnyLoss) -> list[float] | None:

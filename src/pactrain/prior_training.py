@@ -23,7 +23,7 @@ from pactrain.posterior import Posterior
 from pactrain.preparation import look_at_data, scan, training_mode
 from pactrain.prior import Prior
 from pactrain.seeds import derive
-from pactrain.stages import Trainer
+from pactrain.stages import Stopped, Trainer
 
 DROPOUT = 0.2
 """What is dropped of each hidden layer while the prior is trained, as the field does; MNIST, seed 0, certified
@@ -78,10 +78,14 @@ def train_prior(
         test=None,
         stop=stop,
     )
-    with _dropping(model):
-        for record in trainer.epochs():
-            done = trainer.progress.epoch
-            tell(Event("prior", done, max(done, trainer.stage1_limit), record))
+    try:
+        with _dropping(model):
+            for record in trainer.epochs():
+                done = trainer.progress.epoch
+                tell(Event("prior", done, max(done, trainer.stage1_limit), record))
+    except Stopped:
+        raise KeyboardInterrupt from None  # there is nothing yet that could be kept
+    ranks.same_weights(model)
     estimate_batch_norm(model, rows.ordered(), loss)
     return _quiet_std(model, rows, loss, steps, delta, seed, start["loss"])
 
@@ -94,7 +98,7 @@ def _dropping(model: nn.Module) -> Iterator[None]:
     own = any(isinstance(m, _DropoutNd) and m.p > 0 for m in modules)
 
     def drop(layer: nn.Module, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        return (functional.dropout(args[0], DROPOUT, layer.training), *args[1:])
+        return (functional.dropout(args[0], DROPOUT, layer.training), *args[1:]) if args else args
 
     hooks = [layer.register_forward_pre_hook(drop) for layer in ([] if own else layers[1:])]
     try:

@@ -42,9 +42,10 @@ def joined() -> Iterator[None]:
     if int(os.environ.get("WORLD_SIZE", "1")) < 2 or "RANK" not in os.environ or world() > 1:
         yield
         return
-    if torch.cuda.is_available():
-        torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-    dist.init_process_group("nccl" if torch.cuda.is_available() else "gloo")
+    local = int(os.environ.get("LOCAL_RANK", "0"))
+    if local < torch.cuda.device_count():
+        torch.cuda.set_device(local)
+    dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
     before = signal.signal(signal.SIGTERM, _told_to_end)
     try:
         yield
@@ -81,12 +82,19 @@ def mean_loss(losses: Tensor) -> tuple[Tensor, float]:
     return scaled - scaled.detach() + total / count, total / count
 
 
-def average_gradients(tensors: Sequence[Tensor | None]) -> None:
-    """Put the average over ranks into each tensor."""
+def average(values: Tensor) -> None:
+    """The average over ranks, in place."""
     if world() > 1:
-        for t in tensors:
-            if t is not None:
-                add_up(t).div_(world())
+        add_up(values).div_(world())
+
+
+def average_gradients(parameters: Sequence[nn.Parameter]) -> None:
+    """Give every parameter the average of the ranks' gradients; one that a rank has no gradient for counts as zero there."""
+    if world() > 1:
+        for p in parameters:
+            if p.requires_grad:
+                p.grad = torch.zeros_like(p) if p.grad is None else p.grad
+                average(p.grad)
 
 
 def add_up(values: Tensor) -> Tensor:
@@ -100,7 +108,7 @@ def largest(value: float) -> float:
     """The largest of the ranks' values."""
     if world() == 1:
         return value
-    shared = torch.tensor([value], dtype=torch.float64, device=_device())
+    shared = torch.tensor([value], dtype=torch.float64)
     _waiting(lambda: dist.all_reduce(shared, dist.ReduceOp.MAX))
     return float(shared)
 
@@ -109,7 +117,7 @@ def from_first(*values: float) -> tuple[float, ...]:
     """The first rank's numbers."""
     if world() == 1:
         return values
-    shared = torch.tensor(values, dtype=torch.float64, device=_device())
+    shared = torch.tensor(values, dtype=torch.float64)
     _waiting(lambda: dist.broadcast(shared, 0))
     return tuple(shared.tolist())
 
@@ -124,9 +132,9 @@ def bytes_from_first(content: bytes) -> bytes:
     if world() == 1:
         return content
     length = int(from_first(float(len(content)))[0])
-    data = torch.frombuffer(bytearray(content.ljust(length, b"\0")[:length] or b"\0"), dtype=torch.uint8).to(_device())
+    data = torch.frombuffer(bytearray(content.ljust(length, b"\0")[:length] or b"\0"), dtype=torch.uint8)
     _waiting(lambda: dist.broadcast(data, 0))
-    return bytes(data.cpu().numpy().tobytes())[:length]
+    return bytes(data.numpy().tobytes())[:length]
 
 
 @torch.no_grad()
@@ -135,10 +143,6 @@ def same_weights(model: nn.Module) -> None:
     if world() > 1:
         for t in (*model.parameters(), *model.buffers()):
             _waiting(partial(dist.broadcast, t.data, 0))
-
-
-def _device() -> torch.device:
-    return torch.device("cuda", torch.cuda.current_device()) if dist.get_backend() == "nccl" else torch.device("cpu")
 
 
 def _waiting(exchange: Callable[[], Any]) -> None:

@@ -67,6 +67,10 @@ class Progress:
     done: bool = False
 
 
+class Stopped(Exception):
+    """The user has asked for an end, and all processes of the job know it."""
+
+
 class Trainer:
     """One run of the two stages."""
 
@@ -186,7 +190,7 @@ class Trainer:
             total += self.step(batch)
             count += 1
             if stop:
-                raise KeyboardInterrupt
+                raise Stopped
             if self.budget.over(now):
                 break
         if self.curvature is not None and p.stage == 1:
@@ -232,7 +236,7 @@ class Trainer:
                 self.bound(risk, posterior).total.backward()
             else:
                 risk.backward()
-        ranks.average_gradients([p.grad for p in (*posterior.means(), posterior.log_std, posterior.prior_log_std)])
+        ranks.average_gradients([*posterior.means(), posterior.log_std, posterior.prior_log_std])
         if p.stage == 2:
             posterior.log_std.grad = None
         else:
