@@ -64,6 +64,7 @@ class Rules:
     held: Literal["left out", "gamma_max"] = "left out"
     class_gain: float = 1.0
     class_share: float = 0.8
+    walk: bool = False
     curvature_memory: float = 0.99
     first_curvature: float = 1.0
     means: Literal["adam", "natural"] = "adam"
@@ -161,7 +162,7 @@ class Rules:
         return math.sqrt(scale) if self.start == "mean_abs_variance" else scale
 
 
-AUTO = Rules(name="auto", start="knee", stage2_share=0.0)
+AUTO = Rules(name="auto", start="knee", stage2_share=0.0, walk=True)
 
 PAPER = Rules(
     name="paper",
@@ -186,6 +187,7 @@ AUTHORS = PAPER.replace(name="authors", start="mean_abs_std", std_points=8, at="
 CERTIFY = AUTO.replace(
     name="certify",
     held="gamma_max",
+    walk=False,
     knee=0.1,
     curvature_memory=0.999,
     first_curvature=0.01,

@@ -263,6 +263,10 @@ class CurvatureStds:
             "second_moment": self.second_moment,
         }
 
+    def best(self) -> dict[str, Tensor]:
+        """What makes up the present posterior, as far as this knows it: all of `state` but the moments of the steps."""
+        return {"means": self.flat.means, "curvature": self.curvature}
+
     @torch.no_grad()
     def restore(self, state: dict[str, Tensor]) -> None:
         """Go on from a saved state; the posterior must hold what was saved with it."""

@@ -25,6 +25,7 @@ from pactrain.errors import DataError, PactrainError, TrainingError
 from pactrain.evaluate import Scores, evaluate
 from pactrain.events import Callback, Event
 from pactrain.interrupt import deferred
+from pactrain.gamma_walk import leave_out
 from pactrain.losses import AnyLoss, Loss, resolve
 from pactrain.modes import estimate_batch_norm, restored_modes
 from pactrain.moment import LOG_STD_RANGE, Moment
@@ -172,6 +173,7 @@ def fit(
         )
         training_mode(model)
         held_gamma = ranks.from_first(rules.held_gamma(posterior, batches, trained_on, std, seed))[0]
+        left_out = leave_out(posterior, batches, trained_on, n, seed) if rules.walk else None
         give_memory_back()
         trainer = Trainer(
             posterior,
@@ -190,6 +192,7 @@ def fit(
             stop=stop,
             optimizer=optimizer,
             scored=loss,
+            left_out=left_out,
         )
         history = _restored(trainer, folder)
         TRAINED.add(model)

@@ -75,7 +75,7 @@ class Linearised:
 
 def linearise(model: nn.Module, batches: Batches, loss: AnyLoss, seed: int) -> Linearised | None:
     """Measure the linearised network on some of the examples; None if that cannot be done."""
-    with _independent_rows(model, batches, loss), evaluating(model):
+    with independent_rows(model, batches, loss), evaluating(model):
         try:
             gradients, losses, scale = _gradients(model, batches, loss, seed)
         except (
@@ -123,7 +123,7 @@ def _gradients(model: nn.Module, batches: Batches, loss: AnyLoss, seed: int) -> 
     params = [p for p in model.parameters() if p.requires_grad]
     count = sum(p.numel() for p in params)
     source = torch.Generator().manual_seed(derive(seed, "linearise"))
-    kept = _places(count, source)
+    kept = picked_weights(count, source)
     edges = torch.tensor([0, *itertools.accumulate(p.numel() for p in params)])
     cuts = torch.searchsorted(kept, edges).tolist()
     places = [
@@ -143,12 +143,12 @@ def _gradients(model: nn.Module, batches: Batches, loss: AnyLoss, seed: int) -> 
     return gradients[: len(losses)], torch.stack(losses).double(), math.sqrt(count / len(kept))
 
 
-def _places(count: int, source: torch.Generator) -> Tensor:
+def picked_weights(count: int, source: torch.Generator, most: int = WEIGHTS) -> Tensor:
     """Which of the weights are looked at, in order."""
     if count <= MANY_WEIGHTS:
-        return torch.randperm(count, generator=source)[:WEIGHTS].sort().values
+        return torch.randperm(count, generator=source)[:most].sort().values
     chance = np.random.default_rng(int(torch.randint(2**31, (1,), generator=source)))
-    return torch.from_numpy(np.sort(chance.choice(count, WEIGHTS, replace=False, shuffle=False)))
+    return torch.from_numpy(np.sort(chance.choice(count, most, replace=False, shuffle=False)))
 
 
 def _single_losses(
@@ -171,7 +171,7 @@ def _single_losses(
 
 
 @contextmanager
-def _independent_rows(model: nn.Module, batches: Batches, loss: AnyLoss) -> Iterator[None]:
+def independent_rows(model: nn.Module, batches: Batches, loss: AnyLoss) -> Iterator[None]:
     """BatchNorm mixes the rows of a batch; statistics of the data, put back afterwards, keep them apart."""
     if not batch_norms(model):
         yield

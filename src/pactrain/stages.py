@@ -24,7 +24,9 @@ from pactrain.checkpoint import pack_optimizer, unpack_optimizer
 from pactrain.curvature import CurvatureStds, Moves
 from pactrain.errors import TrainingError
 from pactrain.evaluate import evaluate, measure
+from pactrain.gamma_walk import FEWEST_EPOCHS, LONGEST, GammaWalk, Kept
 from pactrain.kl_weight import first_weight, followed_weight
+from pactrain.left_out import LeftOut
 from pactrain.losses import AnyLoss, per_example
 from pactrain.modes import batch_norms, batch_statistics
 from pactrain.moment import Moment
@@ -93,15 +95,21 @@ class Trainer:
         stop: Callable[[], bool] = lambda: False,
         optimizer: OptimizerFactory | None = None,
         scored: AnyLoss | None = None,
+        left_out: LeftOut | None = None,
     ) -> None:
         self.posterior, self.batches, self.loss, self.bound, self.rules = posterior, batches, loss, bound, rules
         self.scored = scored or loss  # the user's own loss, where a clipped one is trained on
         self.seed, self.steps_per_epoch, self.start_loss, self.budget = seed, steps_per_epoch, start_loss, budget
-        self.stop, self.held_gamma = stop, held_gamma
+        self.stop, self.held_gamma, self.left_out = stop, held_gamma, left_out
         self.progress = Progress()
         self.stage1_end: Snapshot | None = None
         rule_epochs = rules.stage1_epochs(steps_per_epoch)
         self.stage1_limit, self.stage2_limit = budget.epochs_of_stages(rule_epochs, rules)
+        self.walk: GammaWalk | None = None
+        self._best: Kept | None = None
+        longest = self.stage1_limit if budget.epochs is not None else math.ceil(LONGEST * self.stage1_limit)
+        if left_out is not None and rules.stds == "curvature" and longest >= FEWEST_EPOCHS:
+            self.walk, self.stage1_limit = GammaWalk(held_gamma), longest
         self.range = (float(moment.log_stds[0]), float(moment.log_stds[-1]))
         own = rules.stds == "curvature" and optimizer is None  # means and stds in one pass
         self.curvature = self._curvature(rules.means if own else "none") if rules.stds == "curvature" else None
@@ -262,6 +270,8 @@ class Trainer:
         limit, done = (self.stage1_limit, p.stage1_epochs) if p.stage == 1 else (self.stage2_limit, p.stage2_epochs)
         share = (done + index / self.steps_per_epoch) / max(1, limit)
         share = min(1.0, max(share, self.budget.share_of_stage(p.stage, now, self.rules)))
+        if self.walk is not None and p.stage == 1:
+            share = self.walk.part(share)
         factor = 0.5 * (1 + math.cos(math.pi * share))
         self.rate = self.lr * factor
         if self.optimizer is not None:
@@ -273,7 +283,10 @@ class Trainer:
     def _next_stage(self, record: Record) -> None:
         p, rules = self.progress, self.rules
         if p.stage == 1:
-            if p.stage1_epochs < self.stage1_limit and not self.budget.stage1_over(p.seconds, rules):
+            over = p.stage1_epochs >= self.stage1_limit or self.budget.stage1_over(p.seconds, rules)
+            if self.walk is not None and not over:
+                over = self._walk(self.walk)
+            if not over:
                 return
             p.stage1 = record
             fitted = record["risk"] <= rules.enter_stage2 * self.start_loss
@@ -290,6 +303,31 @@ class Trainer:
             or p.epochs_since_best >= rules.stage2_patience
             or self.budget.over(p.seconds)
         )
+
+    def _walk(self, walk: GammaWalk) -> bool:
+        """Choose the γ of the next segment if this one is over.  True if it was the last."""
+        p, curvature = self.progress, self.curvature
+        assert curvature is not None and self.left_out is not None
+        share = max(p.stage1_epochs / self.stage1_limit, self.budget.share_of_stage(1, p.seconds, self.rules))
+        if walk.part(share) < 1:
+            return False
+        if walk.last:
+            return True
+        started, place = time.monotonic(), walk.here
+        found = self.left_out.mean_loss(walk.gamma) if ranks.rank() == 0 else 0.0
+        more = walk.go_on(ranks.from_first(found)[0], share)
+        if walk.best == place:
+            self._best = Kept({"prior": self.posterior.prior_log_std, **curvature.best()})
+        elif self._best is not None:
+            kept = self._best.back()
+            with torch.no_grad():
+                self.posterior.prior_log_std.copy_(kept.pop("prior"))
+            curvature.restore(curvature.state() | kept)
+            curvature.rest()
+        self.held_gamma = walk.gamma
+        curvature.kl_weight = first_weight(self.bound, self.held_gamma)
+        p.seconds = ranks.from_first(p.seconds + time.monotonic() - started)[0]
+        return not more
 
     def expected_epochs(self) -> int:
         """The epoch at which the present stage is likely to end, by its limits on epochs and on time."""
@@ -370,7 +408,10 @@ class Trainer:
         values = asdict(self.progress)
         values["best_loss"] = None if math.isinf(self.progress.best_loss) else self.progress.best_loss
         weight = None if self.curvature is None else self.curvature.kl_weight
-        return tensors, {"progress": values, "optimizer": packed, "kl_weight": weight}
+        if self._best is not None:
+            tensors |= {f"best/{k}": v for k, v in self._best.back().items()}
+        walk = None if self.walk is None else self.walk.state()
+        return tensors, {"progress": values, "optimizer": packed, "kl_weight": weight, "walk": walk}
 
     def load(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
         """Go back to a state."""
@@ -386,6 +427,11 @@ class Trainer:
             self.stage1_end = Snapshot(**{f.name: tensors[f"stage1/{f.name}"].to(device) for f in fields(Snapshot)})
         if self.optimizer is not None:
             unpack_optimizer(self.optimizer, tensors, values["optimizer"])
+        if self.walk is not None:
+            self.walk.load(values["walk"])
+            self.held_gamma = self.walk.gamma
+            best = {k.removeprefix("best/"): v for k, v in tensors.items() if k.startswith("best/")}
+            self._best = Kept(best) if best else None
         progress = dict(values["progress"])
         progress["best_loss"] = math.inf if progress["best_loss"] is None else progress["best_loss"]
         self.progress = Progress(**progress)

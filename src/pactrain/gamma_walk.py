@@ -1,0 +1,108 @@
+"""Which γ training is held at: a walk down from a first guess, led by the loss that left-out examples would have.
+
+The linearised network (`linearised.py`) says where to begin, but a network learns features that its linearisation does not
+have, and how noisy the labels are shows only in training.  So stage 1 begins at that γ and, when it has been fitted there, asks
+`left_out.py`; then it goes on for a while at a third of it, asks again, and so forth as long as the answers get better.  It ends
+at the best.
+"""
+
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pactrain.batches import Batches
+from pactrain.left_out import LeftOut, Opaque
+from pactrain.losses import AnyLoss
+from pactrain.posterior import Posterior
+
+STEP = 10**0.5
+"""From one γ down to the next."""
+
+LENGTHS = 1.0, 0.25, 0.125
+"""Lengths of segments relative to training at one γ: the first, each further one, and the last, if it goes back to an earlier γ."""
+
+STEPS_DOWN = 3
+"""Further values of γ that are tried, at most."""
+
+LONGEST = LENGTHS[0] + STEPS_DOWN * LENGTHS[1] + LENGTHS[2]
+"""Length of a walk that takes all segments."""
+
+FEWEST_EPOCHS = 16
+"""Epochs of such a walk below which there is none: a segment would be less than an epoch."""
+
+
+@dataclass
+class GammaWalk:
+    """Where the walk is: γ = guess / STEP^here, with the left-out loss of every place it has been to."""
+
+    guess: float
+    here: int = 0
+    losses: dict[int, float] = field(default_factory=dict)
+    since: float = 0.0  # share of the stage at which the present segment began
+    last: bool = False
+
+    @property
+    def gamma(self) -> float:
+        """The γ of the present segment."""
+        return self.guess / STEP**self.here
+
+    @property
+    def best(self) -> int:
+        """The place with the least loss so far."""
+        return min(self.losses, key=self.losses.__getitem__)
+
+    def part(self, share: float) -> float:
+        """How much of the present segment is over, at this share of the stage."""
+        length = LENGTHS[2] if self.last else LENGTHS[1] if self.losses else LENGTHS[0]
+        return min(1.0, max(0.0, (share - self.since) * LONGEST / length + 1e-9))
+
+    def go_on(self, loss: float, share: float) -> bool:
+        """Take in the loss at the end of a segment and choose the γ of the next.  False if this was the last."""
+        place = self.here
+        self.losses[place], self.since = loss, share
+        if self.best == place and place < STEPS_DOWN:
+            self.here += 1
+            return True
+        self.here, self.last = self.best, True
+        return self.best != place
+
+    def state(self) -> dict[str, Any]:
+        """As plain values."""
+        return vars(self) | {"losses": [list(item) for item in self.losses.items()]}
+
+    def load(self, state: Mapping[str, Any]) -> None:
+        """Go back to a state."""
+        vars(self).update(state)
+        self.losses = {int(place): loss for place, loss in state["losses"]}
+
+
+class Kept:
+    """Tensors set aside in a temporary file: as large as the network, and seldom wanted back."""
+
+    def __init__(self, tensors: Mapping[str, Tensor]) -> None:
+        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as this does
+        self._like = {name: (t.dtype, t.shape) for name, t in tensors.items()}
+        for tensor in tensors.values():
+            self._file.write(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
+
+    def back(self) -> dict[str, Tensor]:
+        """The tensors."""
+        self._file.seek(0)
+        out = {}
+        for name, (dtype, shape) in self._like.items():
+            size = shape.numel() * dtype.itemsize
+            content = bytearray(self._file.read(size))
+            out[name] = torch.frombuffer(content, dtype=dtype).view(shape) if size else torch.empty(shape, dtype=dtype)
+        return out
+
+
+def leave_out(posterior: Posterior, batches: Batches, loss: AnyLoss, n: int, seed: int) -> LeftOut | None:
+    """What is asked after each segment; None where it cannot be."""
+    try:
+        return LeftOut(posterior, batches, loss, n, seed)
+    except (Opaque, RuntimeError, ValueError, IndexError):  # as for the linearised network
+        return None

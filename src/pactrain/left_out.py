@@ -1,0 +1,214 @@
+"""The loss that each training example would have if it had been left out, from one look at the trained network.
+
+Training at γ ends where  Σ_j loss_j + |Δ|²/(2γ)  is least, Δ being the moves of the weights in stds of their priors.  Near that point
+the network is linear in Δ.  With J_j the gradient of an output of example j, A = γ J Jᵀ, W the curvature of the losses in
+the outputs and V = (A⁻¹ + W)⁻¹, leaving j out moves its outputs by
+
+    v_j ∂loss_j/∂outputs_j,    v_j = V_jj / (1 − W_j V_jj)
+
+which is one Newton step, and exact for squares.  A network that has learned example j from the others has a small v_j or a small
+slope there; one that has memorised it has neither.  No example is held out and nothing is trained again.
+
+Where m of n examples are looked at, each stands for n/m of them in W, and is left out as the single one that it is.  The kernel is taken to be
+the same for all outputs, and is seen through one random direction among them.
+"""
+
+import itertools
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pactrain.batches import Batches, TensorBatches
+from pactrain.linearised import independent_rows, picked_weights
+from pactrain.losses import AnyLoss, per_example
+from pactrain.modes import evaluating
+from pactrain.posterior import Posterior
+from pactrain.seeds import derive
+
+EXAMPLES, SHARED_EXAMPLES = 1024, 256
+"""Most examples that are looked at; fewer where they share a forward pass, which each gradient goes back through."""
+
+NUMBERS = 1 << 24
+"""Most numbers of gradients that are held at a time: weights are picked at random where all of them would be more."""
+
+DIRECTIONS, SHARED_DIRECTIONS = 4, 2
+"""Random directions among the outputs over which their kernel is averaged, at most."""
+
+DRAWS = 16
+"""Draws over which slopes and curvatures of the losses are averaged: it is under noise that they balance the prior."""
+
+Shown = tuple[Any, Tensor, Tensor]
+"""A batch, which of its examples are looked at, and the rows of the network's output that belong to these."""
+
+
+class Opaque(Exception):
+    """The loss does not look at one row of the network's output for each example, so that none can be left out."""
+
+
+class LeftOut:
+    """Some of the training examples, which can be left out again and again while training goes on."""
+
+    def __init__(self, posterior: Posterior, batches: Batches, loss: AnyLoss, n: int, seed: int) -> None:
+        self.posterior, self.batches, self.loss, self.n, self.seed = posterior, batches, loss, n, seed
+        source = torch.Generator().manual_seed(derive(seed, "left out"))
+        room = EXAMPLES if isinstance(batches, TensorBatches) else SHARED_EXAMPLES
+        self.directions = DIRECTIONS if isinstance(batches, TensorBatches) else SHARED_DIRECTIONS
+        self.shown: list[Shown] = []
+        with self._still():
+            for batch in batches.subset(room, int(torch.randint(2**31, (1,), generator=source))):
+                rows = self._rows(batch)
+                picked = torch.randperm(len(rows), generator=source)[:room].to(rows.device)
+                self.shown.append((batch, picked, rows[picked]))
+                room -= len(picked)
+                if room <= 0:
+                    break
+        self.count = sum(len(picked) for _, picked, _ in self.shown)
+        self.weights = picked_weights(posterior.num_weights, source, NUMBERS // max(1, self.count))
+
+    def mean_loss(self, gamma: float) -> float:
+        """The mean loss of the examples, each left out, for a posterior that was trained at `gamma`."""
+        with self._still():
+            outputs = [self._output(batch).detach() for batch, _, _ in self.shown]
+            slopes, curvatures = self._under_noise()
+            directions = self._directions(outputs[0].shape[1:], slopes)
+            kernel = gamma * self._kernel(directions[: self.directions])
+            weights = self.n / self.count * curvatures.clamp(min=0.0).double() / max(1, len(directions))
+            root = weights.sqrt()
+            inner = torch.eye(len(root), dtype=root.dtype, device=root.device) + root[:, None] * kernel * root
+            left = root[:, None] * kernel
+            own = (kernel.diagonal() - (left * torch.linalg.solve(inner, left)).sum(0)).clamp(min=0.0)
+            moves = (own / (1 - weights * own).clamp(min=1e-6))[:, None] * slopes.double()
+            losses, done = [], 0
+            for (batch, picked, rows), output in zip(self.shown, outputs, strict=True):
+                moved = output.clone().reshape(len(output), -1)
+                moved[rows] += moves[done : done + len(rows)].to(moved)
+                losses.append(self._losses(moved.reshape(output.shape), batch).detach()[picked].double())
+                done += len(rows)
+        return float(torch.cat(losses).mean())
+
+    @contextmanager
+    def _still(self) -> Iterator[None]:
+        model = self.posterior.model
+        with independent_rows(model, self.batches, self.loss), evaluating(model):
+            yield
+
+    # -- the network's output, and the losses as a function of it ---------------------------------------------------
+
+    def _output(self, batch: Any) -> Tensor:
+        seen: list[Any] = []
+
+        def predict(*args: Any, **kwargs: Any) -> Any:
+            seen.append(self.posterior.model(*args, **kwargs))
+            return seen[-1]
+
+        self.loss(predict, batch)
+        if len(seen) != 1 or not isinstance(seen[0], Tensor) or not seen[0].is_floating_point() or not seen[0].ndim:
+            raise Opaque
+        return seen[0]
+
+    def _losses(self, output: Tensor, batch: Any) -> Tensor:
+        return per_example(self.loss, lambda *_, **__: output, batch)
+
+    def _rows(self, batch: Any) -> Tensor:
+        """The row of the output that each example's loss looks at, found from the gradients of two weighted sums."""
+        output = self._output(batch).detach().requires_grad_()
+        losses = self._losses(output, batch)
+        numbers = torch.arange(1.0, len(losses) + 1, dtype=torch.float64, device=losses.device)
+        plain, weighted = (
+            torch.autograd.grad((w * losses.double()).sum(), output, retain_graph=True)[0].reshape(len(output), -1)
+            for w in (torch.ones_like(numbers), numbers)
+        )
+        size = plain.double().abs().sum(1)
+        rows = size.nonzero()[:, 0]
+        number = weighted.double().abs().sum(1)[rows] / size[rows]
+        example = number.round().long() - 1
+        if len(rows) != len(losses) or (number - number.round()).abs().max() > 0.1 or len(example.unique()) != len(rows):
+            raise Opaque
+        return rows[example.argsort()]
+
+    def _under_noise(self) -> tuple[Tensor, Tensor]:
+        """Slopes of the losses in their outputs, and the trace of their curvature there, averaged over draws of the posterior."""
+        slopes = curvatures = 0.0
+        for draw in range(DRAWS):
+            noise = torch.Generator(self.posterior.log_std.device).manual_seed(derive(self.seed, "left out", draw))
+            with torch.no_grad(), self.posterior.sampled(noise):
+                drawn = [self._output(batch) for batch, _, _ in self.shown]
+            found = [self._derivatives(output, shown, draw) for output, shown in zip(drawn, self.shown, strict=True)]
+            slopes = slopes + torch.cat([slope for slope, _ in found]) / DRAWS
+            curvatures = curvatures + torch.cat([curvature for _, curvature in found]) / DRAWS
+        return slopes, curvatures
+
+    def _derivatives(self, output: Tensor, shown: Shown, draw: int) -> tuple[Tensor, Tensor]:
+        batch, _, rows = shown
+        output = output.detach().requires_grad_()
+        slope = torch.autograd.grad(self._losses(output, batch).sum(), output, create_graph=True)[0]
+        signs = _signs(output.shape[1:], derive(self.seed, "signs", draw)).to(output)
+        bent = torch.zeros_like(output)
+        if slope.requires_grad:
+            bent = torch.autograd.grad((slope * signs).sum(), output, allow_unused=True)[0]
+            bent = torch.zeros_like(output) if bent is None else bent * signs
+        return slope.detach().reshape(len(output), -1)[rows], bent.reshape(len(output), -1)[rows].sum(1)
+
+    # -- the kernel -------------------------------------------------------------------------------------------------
+
+    def _kernel(self, directions: list[Tensor]) -> Tensor:
+        """Inner products of the gradients of the outputs, in stds of the prior, in float64."""
+        total = torch.zeros(self.count, self.count, dtype=torch.float64, device=directions[0].device)
+        for direction in directions:
+            gradients = self._gradients(direction)
+            total += gradients @ gradients.T
+        return total * (self.posterior.num_weights / len(self.weights) / len(directions))
+
+    def _directions(self, shape: torch.Size, slopes: Tensor) -> list[Tensor]:
+        """Unit vectors that span the outputs, without their mean where the losses do not see it (as in a softmax)."""
+        width = max(1, shape.numel())
+        blind = width > 1 and bool(slopes.sum(1).abs().max() <= 1e-4 * slopes.abs().max())
+        source = torch.Generator().manual_seed(derive(self.seed, "directions"))
+        vectors = torch.randn(width, width - blind, generator=source, dtype=torch.float64)
+        if blind:
+            vectors -= vectors.mean(0)
+        spanning = torch.linalg.qr(vectors)[0].to(slopes)
+        return [vector.reshape(shape) for vector in spanning.T]
+
+    def _gradients(self, direction: Tensor) -> Tensor:
+        params = self.posterior.means()
+        edges = torch.tensor([0, *itertools.accumulate(p.numel() for p in params)])
+        cuts = torch.searchsorted(self.weights, edges).tolist()
+        places = [
+            (self.weights[a:b] - start).to(params[0].device)
+            for a, b, start in zip(cuts, cuts[1:], edges.tolist(), strict=False)
+        ]
+        gradients = params[0].new_zeros(self.count, len(self.weights))
+        for done, (value, last) in enumerate(self._seen(direction)):
+            parts = torch.autograd.grad(value, params, retain_graph=not last, allow_unused=True)
+            for g, at, a, b in zip(parts, places, cuts, cuts[1:], strict=False):
+                if g is not None:
+                    gradients[done, a:b] = g.reshape(-1)[at]
+        gradients *= self._prior_stds()
+        return gradients
+
+    def _prior_stds(self) -> Tensor:
+        posterior = self.posterior
+        ends = torch.tensor([at.stop for at in posterior.group_slices])
+        group = torch.searchsorted(ends, self.weights, right=True)
+        return posterior.prior_log_std.detach().exp()[group.to(posterior.prior_log_std.device)]
+
+    def _seen(self, signs: Tensor) -> Iterator[tuple[Tensor, bool]]:
+        """Each example's outputs in one direction, with whether it is the last of its forward pass."""
+        alone = isinstance(self.batches, TensorBatches)
+        for batch, picked, rows in self.shown:
+            if alone:
+                for j in picked.tolist():
+                    yield (self._output(tuple(t[j : j + 1] for t in batch))[0] * signs).sum(), True
+                continue
+            output = self._output(batch)
+            for place, row in enumerate(rows.tolist()):
+                yield (output[row] * signs).sum(), place == len(rows) - 1
+
+
+def _signs(shape: torch.Size, seed: int) -> Tensor:
+    return torch.randint(0, 2, shape, generator=torch.Generator().manual_seed(seed)).double() * 2 - 1
