@@ -159,7 +159,7 @@ class Trainer:
         while not p.done:
             started = time.monotonic()
             risk = self._epoch()
-            if not all(bool(torch.isfinite(m).all()) for m in self.posterior.means()):
+            if not all(math.isfinite(x) for m in self.posterior.means() if len(m) for x in torch.aminmax(m.detach())):
                 raise self._not_finite(math.nan)
             p.epoch += 1
             if p.stage == 1:
