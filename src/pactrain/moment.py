@@ -107,8 +107,8 @@ class Moment:
     def from_dict(cls, values: dict[str, Any]) -> "Moment":
         """The inverse of `to_dict`."""
         arrays = {k: np.asarray(v, dtype=np.float64) for k, v in values.items() if k not in COUNTS}
-        counts = {name: int(values.get(name, arrays["means"].size)) for name in COUNTS}  # once all were measured
-        return cls(**counts, **arrays)
+        measured = int(values.get("measured", arrays["means"].size))  # older files: all were
+        return cls(n=int(values["n"]), n_used=int(values["n_used"]), measured=measured, **arrays)
 
 
 def gammas_between(gammas: Array, low: float, high: float) -> NDArray[np.bool_]:

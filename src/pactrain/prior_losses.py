@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 from torch.nn.modules.conv import _ConvNd
 
-from pactrain.batches import rows
-from pactrain.losses import AnyLoss, per_example
+from pactrain.losses import AnyLoss, Loss, per_example, scores_of
 from pactrain.posterior import Posterior
 
 WEIGHTS_AT_ONCE, EXAMPLES_AT_ONCE = 2**20, 4096
@@ -29,9 +28,11 @@ class PriorLosses:
 
     def __init__(self, posterior: Posterior, batches: list[Any], loss: AnyLoss) -> None:
         self.posterior, self.batches, self.loss = posterior, batches, loss
-        largest = max((rows(batch) for batch in batches), default=1)
-        room = min(WEIGHTS_AT_ONCE // posterior.num_weights, EXAMPLES_AT_ONCE // max(1, largest))
-        self.at_once = 1 if convolves(posterior.model) else max(1, room)
+        self.at_once = 1
+        if isinstance(loss, Loss) and all(map(is_plain, batches)) and not convolves(posterior.model):
+            largest = max((len(batch[-1]) for batch in batches), default=1)
+            room = min(WEIGHTS_AT_ONCE // posterior.num_weights, EXAMPLES_AT_ONCE // max(1, largest))
+            self.at_once = max(1, room)
 
     @torch.no_grad()
     def at(self, places: Iterable[Place]) -> Iterator[NDArray[np.float64]]:
@@ -52,7 +53,7 @@ class PriorLosses:
                     found = self._together(places)
                 yield from found
                 return
-            except Exception:  # a layer or a loss that vmap cannot take; one at a time takes any
+            except Exception:  # a layer that vmap cannot take; one at a time takes any
                 self.at_once = 1
         for noise, log_std in places:
             with self.posterior.prior_draw(log_std, noise) as model:
@@ -60,14 +61,24 @@ class PriorLosses:
             yield torch.cat(losses).double().cpu().numpy()
 
     def _together(self, places: list[Place]) -> NDArray[np.float64]:
-        posterior, loss = self.posterior, self.loss
-        weights = posterior.prior_networks(places)
+        """All networks' outputs at once, then the loss of all their examples as if they were those of one network."""
+        model, weights, found = self.posterior.model, self.posterior.prior_networks(places), []
 
-        def losses(weights: dict[str, Tensor], batch: Any) -> Tensor:
-            return per_example(loss, lambda *a, **k: functional_call(posterior.model, weights, a, k), batch)
+        def predict(*inputs: Tensor) -> Tensor:
+            outputs = vmap(lambda own: scores_of(functional_call(model, own, inputs)))(weights)
+            return outputs.flatten(0, 1)
 
-        found = [vmap(losses, in_dims=(0, None))(weights, batch) for batch in self.batches]
+        for *inputs, target in self.batches:
+            repeated = target.repeat(len(places), *(1 for _ in target.shape[1:]))
+            found.append(per_example(self.loss, predict, (*inputs, repeated)).view(len(places), -1))
         return torch.cat(found, 1).double().cpu().numpy()
+
+
+def is_plain(batch: Any) -> bool:
+    """Is it (inputs, …, target), all of them tensors with one row an example?"""
+    if type(batch) not in (tuple, list) or len(batch) < 2:
+        return False
+    return all(isinstance(t, Tensor) and t.ndim and len(t) == len(batch[-1]) for t in batch)
 
 
 def convolves(model: nn.Module) -> bool:
