@@ -23,7 +23,7 @@ auto-bench: .venv/ready
 bench: .venv/ready
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[bench]'
 	$(BIN)/python -m pip uninstall --quiet --yes torchvision
-	for script in step scan memory scaling; do \
+	for script in step scan memory scaling choices; do \
 		echo "## $$script"; $(BIN)/python benchmarks/$$script.py --json benchmarks/results/$$script.json || exit 1; \
 	done
 

@@ -2,7 +2,8 @@
 
     python benchmarks/memory.py [--weights 20000000] [--json FILE]
 
-Prints the peak resident set of both and the difference, in MB and in bytes a weight.
+Prints the peak resident set of both and the difference, in MB and in bytes a weight; and of `fit` the peak of each of its phases
+(Linux only).  The leave-one-out before training counts as training.
 """
 
 import argparse
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from torch import nn
 
 METHODS = ("import", "adam", "fit")
+STATUS, RESET = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
 
 def network(weights: int) -> "nn.Sequential":
@@ -29,14 +31,23 @@ def network(weights: int) -> "nn.Sequential":
     )
 
 
+def since_last() -> int:
+    """The peak resident set since the last call, in bytes."""
+    line = next(line for line in STATUS.read_text().splitlines() if line.startswith("VmHWM"))
+    RESET.write_text("5")
+    return int(line.split()[1]) * 1024
+
+
 def child(method: str, weights: int) -> None:
-    """Train for a few steps and print the peak resident set in bytes."""
+    """Train for a few steps and print the peak resident set in bytes, of each phase and in all."""
     import torch
     from torch import nn
 
     import pactrain
     from pactrain.auto import AUTO
+    from pactrain.events import Event
 
+    phases: dict[str, int] = {}
     model = network(weights)
     width = next(model.parameters()).shape[1]
     x, y = torch.randn(256, width), torch.randint(0, width, (256,))
@@ -47,14 +58,25 @@ def child(method: str, weights: int) -> None:
             nn.functional.cross_entropy(model(x[:64]), y[:64]).backward()
             optimizer.step()
     elif method == "fit":
-        pactrain.fit(model, (x, y), preset=AUTO.replace(draws=2), budget="3 epochs")
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+
+        def watch(event: Event) -> None:
+            if RESET.exists():
+                phases[event.phase] = max(phases.get(event.phase, 0), since_last())
+
+        pactrain.fit(model, (x, y), preset=AUTO.replace(draws=2), budget="3 epochs", callbacks=(watch,))
+        if RESET.exists():
+            phases["certify"] = max(phases.get("certify", 0), since_last())
+        for phase, value in phases.items():
+            print(f"fit: {phase}", value, sep="\t")
+    total = max([resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024, *phases.values()])
+    print(method, total, sep="\t")
 
 
-def peak(method: str, weights: int) -> int:
-    """Peak resident set of one method, in bytes."""
+def peaks_of(method: str, weights: int) -> dict[str, int]:
+    """Peak resident set of one method, in bytes, and of its phases."""
     command = [sys.executable, __file__, "--child", method, "--weights", str(weights)]
-    return int(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    lines = subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+    return {name: int(value) for name, value in (line.split("\t") for line in lines)}
 
 
 def main() -> None:
@@ -67,7 +89,7 @@ def main() -> None:
     if options.child:
         child(options.child, options.weights)
         return
-    peaks = {method: peak(method, options.weights) for method in METHODS}
+    peaks = {name: value for method in METHODS for name, value in peaks_of(method, options.weights).items()}
     rows = [
         {
             "network": f"linear, {options.weights:,} weights",
@@ -76,7 +98,7 @@ def main() -> None:
             "above_adam_mb": round((peaks[method] - peaks["adam"]) / 1e6),
             "above_adam_bytes_a_weight": round((peaks[method] - peaks["adam"]) / options.weights, 1),
         }
-        for method in METHODS
+        for method in peaks
     ]
     for row in rows:
         print(*(f"{key}={value}" for key, value in row.items()), sep="  ")

@@ -1,13 +1,14 @@
 """Closed-form stds and natural steps on a loss whose curvature is known."""
 
 import shutil
+from itertools import pairwise
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 from pactrain import Posterior, Prior
-from pactrain.curvature import CurvatureStds, Moves
+from pactrain.curvature import BLOCK, CurvatureStds, Moves, blocks_of
 from pactrain.fused import WORTH_COMPILING, kernels
 from tests.zoo import build, rows
 
@@ -71,15 +72,18 @@ def reference_step(
     return new.clamp(min=0), grad + WEIGHT * pull
 
 
-@pytest.mark.parametrize("name", ["mlp", "tied", "mixed", "compiled"])
-def test_a_step_is_the_plain_formula(name: str) -> None:
+@pytest.mark.parametrize("name", ["mlp", "tied", "mixed", "compiled", "blocks"])
+def test_a_step_is_the_plain_formula(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pactrain.curvature.WORTH_A_KERNEL", 0)
+    if name == "blocks":
+        monkeypatch.setattr("pactrain.curvature.BLOCK", 20)
     model = build("tied" if name == "tied" else "mlp")
     if name == "mixed":
         model[0].to(torch.float64)  # type: ignore[index]
         model.register_forward_pre_hook(lambda _, args: (args[0].double(),))
         model[0].register_forward_hook(lambda _, args, out: out.float())  # type: ignore[index]
     x, y = rows(40)
-    posterior = Posterior(model, Prior(per="layer", std=0.05))
+    posterior = Posterior(model, Prior(per="tensor" if name == "blocks" else "layer", std=0.05))
     steps = int(WORTH_COMPILING) if name == "compiled" else 0
     stds = CurvatureStds(posterior, kl_weight=WEIGHT, memory=0.9, log_std_range=(-6, 1), steps=steps)
     assert (stds._kernels is not None) is (name == "compiled" and shutil.which("g++") is not None)
@@ -147,7 +151,8 @@ def test_noise_is_standard_normal_and_the_same_on_any_number_of_threads() -> Non
 
 
 @pytest.mark.parametrize("moves", ["adam", "natural"])
-def test_compiled_kernels_do_what_the_plain_operations_do(moves: Moves) -> None:
+def test_compiled_kernels_do_what_the_plain_operations_do(moves: Moves, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pactrain.curvature.WORTH_A_KERNEL", 0)
     found = []
     for steps in (0, int(WORTH_COMPILING)):
         model = build("mlp")
@@ -161,6 +166,26 @@ def test_compiled_kernels_do_what_the_plain_operations_do(moves: Moves) -> None:
         stds.rest()
         found.append((stds.flat.means.clone(), stds.curvature.clone()))
     torch.testing.assert_close(found[0], found[1], rtol=1e-3, atol=1e-5)
+
+
+def test_blocks_hold_every_weight_once_with_its_groups() -> None:
+    edges = [0, 7, 7, 9, 9 + 3 * BLOCK // 2, 9 + 3 * BLOCK // 2 + 5, 9 + 5 * BLOCK]
+    groups = [slice(a, b) for a, b in pairwise(edges)]
+    blocks = blocks_of(groups)
+    assert [at.start for at, _ in blocks] == [0, *(at.stop for at, _ in blocks[:-1])]
+    assert blocks[-1][0].stop == edges[-1]
+    assert all(at.stop - at.start <= BLOCK for at, _ in blocks)
+    assert len(blocks) < 8
+    for at, members in blocks:
+        inside = [i for i, g in enumerate(groups) if max(at.start, g.start) < min(at.stop, g.stop)]
+        assert set(inside) <= set(members)
+
+
+def test_groups_of_few_weights_are_not_compiled_one_by_one() -> None:
+    model = build("mlp")
+    posterior = Posterior(model, Prior(per="tensor", std=0.05))
+    steps = int(WORTH_COMPILING)
+    assert CurvatureStds(posterior, kl_weight=1.0, memory=0.9, log_std_range=(-6, 1), steps=steps)._kernels is None
 
 
 def test_without_a_compiler_the_plain_operations_are_used(monkeypatch: pytest.MonkeyPatch) -> None:

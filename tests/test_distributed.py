@@ -24,7 +24,7 @@ with ranks.joined():
     shared = estimate_moment(Posterior(build("mlp")), rows(), draws=3, progress=calls.append)
     np.testing.assert_array_equal(alone.log_moments, shared.log_moments)
     np.testing.assert_array_equal(alone.means, shared.means)
-    assert len(calls) in (22, 23), len(calls)
+    assert 0 < len(calls) < shared.measured == alone.measured, len(calls)
     print("rank", ranks.rank(), "agrees")
 """
 

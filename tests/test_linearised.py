@@ -52,6 +52,19 @@ def test_the_kernel_of_a_linear_network_is_its_inputs() -> None:
     assert measured.scale == pytest.approx(float((x.square().sum(1) + 1).mean()))
 
 
+@pytest.mark.parametrize("name", ["mlp", "tied", "frozen", "unused", "batchnorm"])
+def test_gradients_taken_together_are_those_taken_one_by_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = TensorBatches(rows(), 16)
+    loss = resolve(None, rows())
+    together = linearise(build(name), data, loss, seed=0)
+    monkeypatch.setattr("pactrain.linearised.NUMBERS_AT_ONCE", 0)
+    alone = linearise(build(name), data, loss, seed=0)
+    assert together is not None
+    assert alone is not None
+    assert together.scale == pytest.approx(alone.scale, rel=1e-4)
+    np.testing.assert_allclose(together.left_out, alone.left_out, rtol=5e-3)
+
+
 def test_gamma_follows_the_scale_of_the_loss_and_of_the_prior() -> None:
     x, y = noisy_line(1.0)
     model = nn.Linear(5, 1).double()

@@ -2,6 +2,7 @@
 
 import json
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,8 @@ from hypothesis.extra.numpy import arrays
 from pactrain import Moment, PactrainError, Posterior, Prior, estimate_moment
 from pactrain.errors import TrainingError
 from pactrain.events import Event
-from pactrain.moment import Array, _row
+from pactrain.moment import Array
+from pactrain.scan import FLAT, _row
 from tests import oracles
 from tests.zoo import ZOO, build, rows
 
@@ -108,6 +110,42 @@ def test_a_subset_is_used_for_large_data_and_its_error_is_reported() -> None:
     gap = np.abs(part.psi("max", monotone=False) - full.psi("max", monotone=False))
     assert (gap <= 6 * part.errors + 1e-12).all()
     assert (part.errors > full.errors).all()
+    assert full.subset_error(-3.0, 2.0) == 0
+    assert part.subset_error(-3.0, 2.0) == pytest.approx(part.errors[1, 1] / 2.0 * math.sqrt(0.9))
+
+
+def test_where_the_table_is_flat_it_is_filled_in() -> None:
+    posterior = Posterior(build("mlp"))
+    options = {"gammas": GAMMAS, "draws": 3, "log_stds": np.linspace(-9, 0, 19)}
+    quick = estimate_moment(posterior, rows(), **options)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("pactrain.scan.FLAT", -1.0)
+        full = estimate_moment(posterior, rows(), **options)
+    assert full.measured == 3 * 19
+    assert quick.measured < 0.8 * full.measured
+    allowed = 0.2 * FLAT * full.means.max(axis=1)[:, None, None]  # far less than the difference that is let pass
+    assert (np.abs(quick.log_moments - full.log_moments) / np.array(GAMMAS) <= allowed).all()
+    np.testing.assert_array_equal(quick.log_moments[-2:], full.log_moments[-2:])  # not flat there
+
+
+def test_networks_measured_together_are_those_measured_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("mlp", "tied", "batchnorm", "frozen"):
+        _, together = scan(name)
+        with monkeypatch.context() as patch:
+            patch.setattr("pactrain.prior_losses.EXAMPLES_AT_ONCE", 1)
+            _, alone = scan(name)
+        np.testing.assert_allclose(together.log_moments, alone.log_moments, rtol=1e-4, atol=1e-5)
+
+
+def test_a_loss_that_cannot_be_batched_is_scanned_one_by_one() -> None:
+    def loss(predict: Any, batch: Any) -> torch.Tensor:
+        out = predict(batch[0])
+        assert float(out.sum()) < 1e9  # a number, which a batch of networks does not have
+        return torch.nn.functional.cross_entropy(out, batch[1], reduction="none")
+
+    posterior = Posterior(build("mlp"), Prior(per="layer"))
+    found = estimate_moment(posterior, rows(), loss, gammas=GAMMAS, log_stds=LOG_STDS, draws=4)
+    np.testing.assert_allclose(found.log_moments, scan()[1].log_moments, rtol=1e-4, atol=1e-5)
 
 
 def test_progress_and_json() -> None:

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from pactrain.errors import PactrainError
     from pactrain.fit import Result, fit
     from pactrain.losses import Loss
-    from pactrain.moment import Moment, estimate_moment
+    from pactrain.moment import Moment
     from pactrain.posterior import Posterior
     from pactrain.prior import Prior
+    from pactrain.scan import estimate_moment
 
 __all__ = [
     "Certificate",
@@ -45,7 +46,7 @@ _HOME = {
     "Result": "fit",
     "Rules": "auto",
     "certify": "certify",
-    "estimate_moment": "moment",
+    "estimate_moment": "scan",
     "fit": "fit",
 }
 

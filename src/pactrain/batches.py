@@ -42,7 +42,13 @@ class TensorBatches:
         return len(self.tensors[0])
 
     def _rows(self, index: Tensor) -> tuple[Tensor, ...]:
-        return tuple(t[index] for t in self.tensors)
+        """Some rows; the plain way of picking them keeps images with their channels last, the quick one does not."""
+        return tuple(t.index_select(0, index) if t.is_contiguous() else t[index] for t in self.tensors)
+
+    @property
+    def steps(self) -> int:
+        """Batches an epoch, all of nearly the same size: a tiny last one would be mostly noise."""
+        return max(1, round(len(self) / self.batch_size))
 
     def epoch(self, seed: int) -> Iterator[tuple[Tensor, ...]]:
         n = len(self)
@@ -50,11 +56,9 @@ class TensorBatches:
             yield self.tensors
             return
         order = torch.randperm(n, generator=torch.Generator().manual_seed(seed)).to(self.tensors[0].device)
-        shuffled = self._rows(order)
-        steps = max(1, round(n / self.batch_size))  # batches of equal size: a tiny last one would be mostly noise
-        edges = [n * i // steps for i in range(steps + 1)]
+        edges = [n * i // self.steps for i in range(self.steps + 1)]
         for a, b in itertools.pairwise(edges):
-            yield tuple(t[a:b] for t in shuffled)
+            yield self._rows(order[a:b])
 
     def ordered(self) -> Iterator[tuple[Tensor, ...]]:
         return self.chunks(EVALUATION_BATCH)

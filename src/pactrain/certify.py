@@ -24,10 +24,11 @@ from pactrain.events import Callback, silent
 from pactrain.gaussian import log_density_ratio
 from pactrain.losses import AnyLoss, Loss, resolve
 from pactrain.modes import evaluating
-from pactrain.moment import Array, log_grid, moment_at
+from pactrain.moment import Array, log_grid
 from pactrain.posterior import Posterior, Snapshot
 from pactrain.risks import Risks, clip_range, measure_risks
 from pactrain.rounding import priced_priors
+from pactrain.scan import moment_at
 from pactrain.seeds import generator
 from pactrain.versions import versions
 

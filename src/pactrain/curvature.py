@@ -16,7 +16,7 @@ the weight in place less the mean, and the std follows from h.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import wait
 from functools import cached_property
 from itertools import pairwise
@@ -35,6 +35,9 @@ from pactrain.seeds import derive
 
 BLOCK = 262_144
 """Most weights in a block on a CPU; in smaller ones the calls cost more than the memory saves.  A network no larger is one block."""
+
+WORTH_A_KERNEL = 16_384
+"""Weights a group has on average from which calling a compiled kernel for each group pays."""
 
 Moves = Literal["adam", "natural", "none"]
 
@@ -63,28 +66,24 @@ class CurvatureStds:
         size = 0 if moves == "none" else len(self.curvature)
         self.first_moment = torch.zeros(size, dtype=self.curvature.dtype, device=self.curvature.device)
         self.second_moment = torch.zeros_like(self.first_moment if moves == "adam" else self.first_moment[:0])
-        worth = steps * len(self.curvature) >= WORTH_COMPILING and moves != "none"
-        found = kernels(self.curvature.dtype, self.curvature.device.type) if worth else None
+        weights, groups = len(self.curvature), len(posterior.groups)
+        worth = steps * weights >= WORTH_COMPILING and (groups == 1 or weights >= WORTH_A_KERNEL * groups)
+        found = kernels(self.curvature.dtype, self.curvature.device.type) if worth and moves != "none" else None
         self._kernels = found if ranks.largest(found is None) == 0 else None  # all processes alike
         self.rest()
 
     # -- blocks ----------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _streams(self) -> list[list[tuple[slice, int]]]:
-        """(where, group) of every block, shared out evenly among the streams; group −1 stands for all of them."""
-        if len(self.curvature) <= BLOCK:
-            return [[(slice(0, len(self.curvature)), -1)]]
-        on_cpu = self.curvature.device.type == "cpu"
-        blocks = []
-        for group, at in enumerate(self.posterior.group_slices):
-            pieces = max(1, math.ceil((at.stop - at.start) / BLOCK)) if on_cpu else 1
-            edges = [at.start + (at.stop - at.start) * i // pieces for i in range(pieces + 1)]
-            blocks += [(slice(a, b), group) for a, b in pairwise(edges)]
-        if not on_cpu:
-            return [blocks]
-        half = len(self.curvature) / STREAMS
-        return [[b for b in blocks if (b[0].start + b[0].stop) / 2 // half == i] for i in range(STREAMS)]
+    def _streams(self) -> list[list[tuple[slice, range]]]:
+        """(where, groups) of every block, shared out evenly among the streams."""
+        slices, size = self.posterior.group_slices, len(self.curvature)
+        if size <= BLOCK:
+            return [[(slice(0, size), range(len(slices)))]]
+        if self.curvature.device.type != "cpu":
+            return [[(at, range(i, i + 1)) for i, at in enumerate(slices)]]
+        blocks = blocks_of(slices)
+        return [[b for b in blocks if (b[0].start + b[0].stop) * STREAMS // (2 * size) == i] for i in range(STREAMS)]
 
     def _for_blocks(
         self, work: Callable[[slice, Tensor, Tensor, Tensor, torch.Generator], None], seed: int = 0
@@ -95,14 +94,13 @@ class CurvatureStds:
 
         def stream(number: int) -> None:
             with torch.no_grad():
-                a, b = (
-                    torch.empty(largest, dtype=self.curvature.dtype, device=self.curvature.device) for _ in range(2)
+                a, b, c = (
+                    torch.empty(largest, dtype=self.curvature.dtype, device=self.curvature.device) for _ in range(3)
                 )
                 source = torch.Generator(self.curvature.device).manual_seed(derive(seed, number))
-                for at, group in self._streams[number]:
+                for at, groups in self._streams[number]:
                     size = at.stop - at.start
-                    precision = self._precision_of[group]
-                    work(at, precision, a[:size], b[:size], source)
+                    work(at, self._precision(at, groups, c[:size]), a[:size], b[:size], source)
 
         if len(self._streams) == 1 or torch.get_num_threads() == 1:
             for number in range(len(self._streams)):
@@ -114,6 +112,17 @@ class CurvatureStds:
                     job.result()
             finally:
                 wait(jobs)
+
+    def _precision(self, at: slice, groups: range, scratch: Tensor) -> Tensor:
+        """1/prior_std² in a block: one number, or written out where the block spans groups."""
+        if len(groups) == 1:
+            return self._group_precisions[groups[0]]
+        if self._all_precisions is not None:
+            return self._all_precisions
+        for group in groups:
+            here = self.posterior.group_slices[group]
+            scratch[max(0, here.start - at.start) : here.stop - at.start].fill_(self.precisions[group])
+        return scratch
 
     # -- a step ----------------------------------------------------------------------------------------------------
 
@@ -210,13 +219,13 @@ class CurvatureStds:
 
     @torch.no_grad()
     def _set_precisions(self) -> None:
-        """1/prior_std² of each group; for a single block also of each weight."""
+        """1/prior_std² of each group; for a network of one block, where calls count most, also of each weight."""
         precisions = torch.exp(-2 * self.posterior.prior_log_std.detach().double())
         self.precisions: list[float] = precisions.tolist()
         flat = self.flat.means
-        self._precision_of = dict(enumerate(precisions.to(flat).unbind()))
-        if len(flat) <= BLOCK:
-            self._precision_of[-1] = spread(precisions.to(flat), flat, self.posterior.group_slices)
+        self._group_precisions = precisions.to(flat).unbind()
+        small = len(flat) <= BLOCK
+        self._all_precisions = spread(precisions.to(flat), flat, self.posterior.group_slices) if small else None
 
     @torch.no_grad()
     def update_prior(self) -> None:
@@ -274,3 +283,21 @@ class CurvatureStds:
             mine.copy_(state[name])
         self.flat.rest()
         self._set_precisions()
+
+
+def blocks_of(groups: Sequence[slice]) -> list[tuple[slice, range]]:
+    """All weights in parts of at most `BLOCK`, each with its groups: small groups together, large ones in pieces.
+
+    >>> blocks_of([slice(0, 10), slice(10, 30), slice(30, 30 + 2 * BLOCK)])[0]
+    (slice(0, 30, None), range(0, 2))
+    """
+    blocks: list[tuple[slice, range]] = []
+    for i, at in enumerate(groups):
+        if blocks and at.stop - blocks[-1][0].start <= BLOCK:
+            last, members = blocks.pop()
+            blocks.append((slice(last.start, at.stop), range(members.start, i + 1)))
+            continue
+        count = max(1, math.ceil((at.stop - at.start) / BLOCK))
+        edges = [at.start + (at.stop - at.start) * k // count for k in range(count + 1)]
+        blocks += [(slice(a, b), range(i, i + 1)) for a, b in pairwise(edges)]
+    return blocks

@@ -199,6 +199,7 @@ def fit(
         interrupted = _train(trainer, history, folder, tell)
         ranks.same_weights(model)  # buffers follow the rows that a process has seen
         trainer.curvature = trainer.optimizer = None  # as large as the network, and no longer needed
+        give_memory_back()
         estimate_batch_norm(model, batches.ordered(), loss)
         shares = class_shares(batches, loss) or []
         scores = {"train": _final_scores(model, batches, loss)}
@@ -221,7 +222,7 @@ def fit(
         notes = _notes(scores["train"], shares, interrupted)
         if trained_on is not loss:
             notes.append(f"Trained on {loss_name(trained_on)}: the loss brought to [0, 1], as this bound needs it.")
-        metrics = _metrics(trainer, scores, time.monotonic() - started, folder)
+        metrics = _metrics(trainer, moment, scores, time.monotonic() - started, folder)
     result = Result(model, posterior, certificate, history, metrics, moment, config, notes, interrupted)
     if folder is not None:
         result.path = folder.path
@@ -309,13 +310,24 @@ def _notes(train: Scores, shares: Sequence[float], interrupted: bool) -> list[st
     return notes
 
 
-def _metrics(trainer: Trainer, scores: dict[str, Scores], seconds: float, folder: RunFolder | None) -> dict[str, Any]:
+def _scan_cost(trainer: Trainer, moment: Moment) -> dict[str, float]:
+    """What the scan took, and the standard error that a subset of the examples brings to the bound of stage 1."""
+    gamma = trainer.progress.stage1.get("gamma", trainer.held_gamma)
+    log_std = float(trainer.posterior.prior_log_std.detach().max())
+    error = moment.subset_error(log_std, gamma)
+    return {"networks": moment.measured, "examples": moment.n_used, "of": moment.n, "error": error}
+
+
+def _metrics(
+    trainer: Trainer, moment: Moment, scores: dict[str, Scores], seconds: float, folder: RunFolder | None
+) -> dict[str, Any]:
     p = trainer.progress
     metrics: dict[str, Any] = dict(scores)
     stage1 = p.stage1 or {}
     metrics["stage1"] = {k: stage1[k] for k in ("train", "test", "bound", "risk", "kl", "gamma") if k in stage1}
     before = folder.seconds_before if folder is not None else 0.0
     metrics |= {
+        "scan": _scan_cost(trainer, moment),
         "held_gamma": trainer.held_gamma,
         "learning_rate": trainer.lr,
         "seconds": round(seconds + before, 3),

@@ -28,6 +28,9 @@ class FlatWeights:
 
     def attach(self) -> None:
         """Let the network's parameters live in the flat vectors, if they can."""
+        if len(self.grads) < len(self.weights):
+            self.grads = torch.zeros_like(self.weights)
+            self._grad_views = self._views(self.grads)
         self.aliased = self._can_alias
         self.rest()
 
@@ -83,8 +86,10 @@ class FlatWeights:
     def release(self) -> None:
         """Give every parameter a storage of its own again, holding the mean."""
         self.rest()
-        for p, mine in zip(self._params, self._views(self.means), strict=True):
-            if self.aliased:
-                p.data = mine.clone()
+        for p in self._params:
             p.grad = None
+        if self.aliased:
+            self.grads, self._grad_views = self.grads.new_empty(0), []  # makes room for what follows
+            for p, mine in zip(self._params, self._views(self.means), strict=True):
+                p.data = mine.clone()
         self.aliased = False

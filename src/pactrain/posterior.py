@@ -4,8 +4,7 @@ The model's own parameters are the means.  The posterior owns one log standard d
 """
 
 import math
-from bisect import bisect_right
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,7 @@ from torch.utils.hooks import RemovableHandle
 
 from pactrain.draws import Prediction, predict_draws
 from pactrain.errors import PactrainError
-from pactrain.gaussian import Draw, GaussianKL, kl_by_group, spread
+from pactrain.gaussian import Draw, GaussianKL, kl_by_group, pieces
 from pactrain.noise import fill_normal
 from pactrain.prior import Prior
 
@@ -70,6 +69,7 @@ class Posterior(nn.Module):
         self._where = _slices([params[name].numel() for name in self.names])
         sizes = [sum(params[name].numel() for name in self.names if owners[name] == g) for g in self.groups]
         self._group_slices = _slices(sizes)
+        self._group_of = [self.groups.index(owners[name]) for name in self.names]
         self._draw: _Draw | None = None
         self.probabilities: Callable[[Tensor], Tensor] | None = None  # how outputs become probabilities; `fit` sets it
         flat = self._read()
@@ -113,35 +113,49 @@ class Posterior(nn.Module):
         Call `backward()` inside the block: the gradients of means and log-stds are then those of `posterior(x)`.
         """
         shift = self._noise(generator).mul_(self.log_std.detach().exp())
-        with self._in_place(shift, relative=True):
+        with self._in_place(shift):
             yield self.model
 
     @contextmanager
     def prior_draw(self, log_std: Tensor, noise: Tensor) -> Iterator[nn.Module]:
         """Inside the block the model's weights are prior mean + exp(log_std)·noise; `log_std` has one entry a group."""
-        scale = spread(log_std.exp(), self.prior_mean, self._group_slices)
-        with self._in_place(torch.addcmul(self.prior_mean, scale, noise), relative=False):
+        stds = log_std.exp().to(self.prior_mean)
+        with self._in_place(None):
+            with torch.no_grad():
+                for p, at, group in zip(self._params(), self._where, self._group_of, strict=True):
+                    p.copy_(torch.addcmul(self.prior_mean[at], noise[at], stds[group]).view_as(p))
             yield self.model
 
+    @torch.no_grad()
+    def prior_networks(self, places: Sequence[tuple[Tensor, Tensor]]) -> dict[str, Tensor]:
+        """The weights that `prior_draw` would put in place for each pair of noise and log-stds, the pairs in front."""
+        noise, stds = torch.stack([z for z, _ in places]), torch.stack([s for _, s in places]).exp().to(self.prior_mean)
+        out = {}
+        for name, p, at, group in zip(self.names, self._params(), self._where, self._group_of, strict=True):
+            flat = torch.addcmul(self.prior_mean[at], noise[:, at], stds[:, group, None])
+            out[name] = flat.view(len(places), *p.shape).to(p.dtype)
+        return out
+
     @contextmanager
-    def _in_place(self, values: Tensor, *, relative: bool) -> Iterator[None]:
+    def _in_place(self, shift: Tensor | None) -> Iterator[None]:
+        """Inside the block the weights are the means plus `shift`; without one, whatever the caller makes of them."""
         if self._draw is not None:
             raise PactrainError(
                 "the weights already hold a draw: sampled() cannot be nested; leave the first block, "
                 "or call the model directly inside it"
             )
         params = self._params()
-        draw = _Draw(self._read(), values if relative else None)
+        draw = _Draw(self._read(), shift)
         hooks: list[RemovableHandle] = []
         try:
             self._draw = draw
-            with torch.no_grad():
-                for p, at in zip(params, self._where, strict=True):
-                    value = values[at].view_as(p)
-                    p.add_(value) if relative else p.copy_(value)
-            if relative and torch.is_grad_enabled():
-                for p, at in zip(params, self._where, strict=True):
-                    hooks.append(p.register_hook(lambda grad, at=at: self._log_std_gradient(grad, at)))
+            if shift is not None:
+                with torch.no_grad():
+                    for p, at in zip(params, self._where, strict=True):
+                        p.add_(shift[at].view_as(p))
+                if torch.is_grad_enabled():
+                    for p, at in zip(params, self._where, strict=True):
+                        hooks.append(p.register_hook(lambda grad, at=at: self._log_std_gradient(grad, at)))
             yield
         finally:
             _uninterrupted(lambda: self._put_back(params, draw, hooks))
@@ -186,13 +200,15 @@ class Posterior(nn.Module):
     def kl_by_group(self, prior_log_std: Tensor | None = None) -> Tensor:
         """KL of each group in nats, float64, at the given prior log-stds (by default its own)."""
         prior = self.prior_log_std if prior_log_std is None else prior_log_std
-        starts = [at.start for at in self._group_slices]
-        out = torch.zeros(len(starts), dtype=torch.float64, device=self.log_std.device)
-        for p, at in zip(self._params(), self._where, strict=True):  # one at a time: no vector of all weights is needed
-            mean = p.reshape(-1).to(self.log_std.dtype) if self._draw is None else self._draw.means[at]
-            i = bisect_right(starts, at.start) - 1
-            whole = [slice(0, len(mean))]
-            out[i] += kl_by_group(mean - self.prior_mean[at], self.log_std[at], prior[i : i + 1], whole)[0]
+        out = torch.zeros(len(self.groups), dtype=torch.float64, device=self.log_std.device)
+        for p, at, group in zip(self._params(), self._where, self._group_of, strict=True):
+            mean = p.reshape(-1) if self._draw is None else self._draw.means[at]
+            for part in pieces(slice(0, len(mean))):  # no vector of all weights is needed
+                here = slice(at.start + part.start, at.start + part.stop)
+                shift = mean[part].to(self.log_std.dtype) - self.prior_mean[here]
+                out[group] += kl_by_group(shift, self.log_std[here], prior[group : group + 1], [slice(0, len(shift))])[
+                    0
+                ]
         return out
 
     @torch.no_grad()
@@ -226,7 +242,12 @@ class Posterior(nn.Module):
     @torch.no_grad()
     def mean_std(self) -> dict[str, float]:
         """Mean posterior standard deviation of each group."""
-        return {g: float(self.log_std[at].exp().mean()) for g, at in zip(self.groups, self._group_slices, strict=True)}
+        sums = [
+            sum(float(self.log_std[part].exp().sum(dtype=torch.float64)) for part in pieces(at))
+            for at in self._group_slices
+        ]
+        sizes = [at.stop - at.start for at in self._group_slices]
+        return {g: total / max(1, size) for g, total, size in zip(self.groups, sums, sizes, strict=True)}
 
     @torch.no_grad()
     def prior_std(self) -> dict[str, float]:

@@ -21,10 +21,11 @@ from pactrain.evaluate import Scores, measure
 from pactrain.events import Callback
 from pactrain.losses import LOSSES, AnyLoss, Loss, per_example
 from pactrain.modes import batch_statistics, restored_modes
-from pactrain.moment import LOG_STD_RANGE, Moment, estimate_moment, log_grid
+from pactrain.moment import LOG_STD_RANGE, Moment, log_grid
 from pactrain.posterior import Posterior
 from pactrain.prior import Prior
 from pactrain.runs import RunFolder
+from pactrain.scan import estimate_moment
 from pactrain.seeds import derive, seed_global
 from pactrain.stages import OptimizerFactory
 from pactrain.versions import versions
@@ -86,7 +87,7 @@ def look_at_data(posterior: Posterior, batches: Batches, loss: AnyLoss) -> tuple
     with batch_statistics(posterior.model):
         scores = measure(posterior.model, counted(), loss)
     if isinstance(batches, TensorBatches):
-        steps = sum(1 for _ in batches.epoch(0))
+        steps = batches.steps
     if not math.isfinite(scores["loss"]):
         raise DataError(
             f"the loss of the untrained network is {scores['loss']}; look for NaN or huge values in the inputs and "

@@ -167,7 +167,9 @@ class Trainer:
         while not p.done:
             started = time.monotonic()
             risk = self._epoch()
-            if not all(bool(torch.isfinite(m).all()) for m in self.posterior.means()):
+            if not all(
+                math.isfinite(x) for m in self.posterior.means() if m.numel() for x in torch.aminmax(m.detach())
+            ):
                 raise self._not_finite(math.nan)
             p.epoch += 1
             if p.stage == 1:

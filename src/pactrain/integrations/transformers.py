@@ -11,9 +11,9 @@ from pactrain.bounds.unbounded import Unbounded
 from pactrain.checkpoint import load_state, save_state
 from pactrain.errors import PactrainError
 from pactrain.losses import AnyLoss, per_example, resolve
-from pactrain.moment import estimate_moment
 from pactrain.posterior import Posterior
 from pactrain.prior import Prior
+from pactrain.scan import estimate_moment
 from pactrain.stages import unique_state
 
 try:

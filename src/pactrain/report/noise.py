@@ -115,7 +115,7 @@ def moment_figure(run: Run) -> Drawing:
         "K̃(λ), the price of a wide prior",
         f"K̃ against the prior's standard deviation λ: {alt}.",
         f"Scanned before training with {run.moment.log_moments.shape[1]} networks drawn at each λ: how strongly the loss varies "
-        f"under the prior.{_moment_note(used, rules['mode'])}",
+        f"under the prior.{_moment_note(used, rules['mode'])}{_subset_note(run)}",
         figure,
     )
 
@@ -126,6 +126,17 @@ def _moment_note(used: bool, mode: str) -> str:
     if mode == "cgf":
         return " K̃ is the worst over all γ; the bound pays only for the γ it uses (dashed), on which training ended."
     return " Complexity is γK̃ at the point where training ended."
+
+
+def _subset_note(run: Run) -> str:
+    moment, last = run.moment, run.history[-1] if run.history else None
+    if moment is None or last is None or run.log_std is None or moment.n_used >= moment.n:
+        return ""
+    error = moment.subset_error(run.log_std, number(last["gamma"]))
+    return (
+        f" It was measured on {moment.n_used:,} of {moment.n:,} examples; where training ended this leaves the bound uncertain "
+        f"by {shown(error)} (a standard error)."
+    )
 
 
 def _std_words(record: Record) -> str:

@@ -1,0 +1,24 @@
+"""Batches of examples held as tensors."""
+
+import torch
+
+from pactrain.batches import TensorBatches
+
+
+def test_an_epoch_has_every_row_once_in_an_order_that_follows_from_the_seed() -> None:
+    x = torch.arange(100).float()[:, None]
+    batches = TensorBatches((x, x[:, 0].long()), 30)
+    parts = list(batches.epoch(5))
+    assert len(parts) == batches.steps == 3
+    assert {len(y) for _, y in parts} == {33, 34}
+    assert all(torch.equal(a[:, 0].long(), y) for a, y in parts)
+    order = torch.cat([y for _, y in parts])
+    assert sorted(order.tolist()) == list(range(100))
+    assert torch.equal(order, torch.cat([y for _, y in batches.epoch(5)]))
+    assert not torch.equal(order, torch.cat([y for _, y in batches.epoch(6)]))
+
+
+def test_batches_keep_the_layout_of_images() -> None:
+    images = torch.randn(20, 3, 4, 4).contiguous(memory_format=torch.channels_last)
+    for x, _ in TensorBatches((images, torch.zeros(20)), 5).epoch(0):
+        assert x.is_contiguous(memory_format=torch.channels_last)
