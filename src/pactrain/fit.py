@@ -24,9 +24,9 @@ from pactrain.certify import certify
 from pactrain.errors import DataError, PactrainError, TrainingError
 from pactrain.evaluate import Scores, evaluate
 from pactrain.events import Callback, Event
-from pactrain.interrupt import deferred
 from pactrain.gamma_walk import leave_out
-from pactrain.losses import AnyLoss, Loss, resolve
+from pactrain.interrupt import deferred
+from pactrain.losses import AnyLoss, Loss, names_classes, resolve
 from pactrain.modes import estimate_batch_norm, restored_modes
 from pactrain.moment import LOG_STD_RANGE, Moment
 from pactrain.objectives import make_bound, rules_with, training_loss
@@ -173,7 +173,8 @@ def fit(
         )
         training_mode(model)
         held_gamma = ranks.from_first(rules.held_gamma(posterior, batches, trained_on, std, seed))[0]
-        left_out = leave_out(posterior, batches, trained_on, n, seed) if rules.walk else None
+        walks = rules.walk and names_classes(trained_on, sample)
+        left_out = leave_out(posterior, batches, trained_on, n, seed) if walks else None
         give_memory_back()
         trainer = Trainer(
             posterior,

@@ -14,28 +14,31 @@ the same for all outputs, and is seen through one random direction among them.
 """
 
 import itertools
-import math
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.func import functional_call, vmap
 
 from pactrain.batches import Batches, TensorBatches
-from pactrain.linearised import independent_rows, picked_weights
-from pactrain.losses import AnyLoss, per_example
+from pactrain.linearised import NUMBERS_AT_ONCE, independent_rows, picked_weights
+from pactrain.losses import AnyLoss, Loss, per_example, scores_of
 from pactrain.modes import evaluating
 from pactrain.posterior import Posterior
+from pactrain.prior_losses import convolves
 from pactrain.seeds import derive
 
-EXAMPLES, SHARED_EXAMPLES = 1024, 256
-"""Most examples that are looked at; fewer where they share a forward pass, which each gradient goes back through."""
+EXAMPLES, ONE_BY_ONE, SHARED = 1024, 512, 256
+"""Most examples that are looked at: where many go through the network together, each with weights of its own; where they go one
+by one; where they share a forward pass, which each gradient goes back through.  Fewer of n overstate the loss a little."""
 
 NUMBERS = 1 << 24
 """Most numbers of gradients that are held at a time: weights are picked at random where all of them would be more."""
 
-DIRECTIONS, SHARED_DIRECTIONS = 4, 2
+DIRECTIONS = 2
 """Random directions among the outputs over which their kernel is averaged, at most."""
 
 DRAWS = 16
@@ -55,11 +58,13 @@ class LeftOut:
     def __init__(self, posterior: Posterior, batches: Batches, loss: AnyLoss, n: int, seed: int) -> None:
         self.posterior, self.batches, self.loss, self.n, self.seed = posterior, batches, loss, n, seed
         source = torch.Generator().manual_seed(derive(seed, "left out"))
-        room = EXAMPLES if isinstance(batches, TensorBatches) else SHARED_EXAMPLES
-        self.directions = DIRECTIONS if isinstance(batches, TensorBatches) else SHARED_DIRECTIONS
+        self.alone = isinstance(batches, TensorBatches)  # examples need not share a forward pass
         self.shown: list[Shown] = []
         with self._still():
-            for batch in batches.subset(room, int(torch.randint(2**31, (1,), generator=source))):
+            sample = int(torch.randint(2**31, (1,), generator=source))
+            self.quick = self._can_together(next(iter(batches.subset(1, sample))))
+            room = EXAMPLES if self.quick else ONE_BY_ONE if self.alone else SHARED
+            for batch in batches.subset(room, sample):
                 rows = self._rows(batch)
                 picked = torch.randperm(len(rows), generator=source)[:room].to(rows.device)
                 self.shown.append((batch, picked, rows[picked]))
@@ -75,7 +80,7 @@ class LeftOut:
             outputs = [self._output(batch).detach() for batch, _, _ in self.shown]
             slopes, curvatures = self._under_noise()
             directions = self._directions(outputs[0].shape[1:], slopes)
-            kernel = gamma * self._kernel(directions[: self.directions])
+            kernel = gamma * self._kernel(directions[:DIRECTIONS])
             weights = self.n / self.count * curvatures.clamp(min=0.0).double() / max(1, len(directions))
             root = weights.sqrt()
             inner = torch.eye(len(root), dtype=root.dtype, device=root.device) + root[:, None] * kernel * root
@@ -98,17 +103,19 @@ class LeftOut:
 
     # -- the network's output, and the losses as a function of it ---------------------------------------------------
 
-    def _output(self, batch: Any) -> Tensor:
+    def _output(self, batch: Any, model: Callable[..., Any] | None = None) -> Tensor:
+        """What the network is called for when the loss of a batch is computed, by `model` in its place if given."""
         seen: list[Any] = []
 
         def predict(*args: Any, **kwargs: Any) -> Any:
-            seen.append(self.posterior.model(*args, **kwargs))
+            seen.append((model or self.posterior.model)(*args, **kwargs))
             return seen[-1]
 
         self.loss(predict, batch)
-        if len(seen) != 1 or not isinstance(seen[0], Tensor) or not seen[0].is_floating_point() or not seen[0].ndim:
+        output = scores_of(seen[0]) if len(seen) == 1 and isinstance(self.loss, Loss) else next(iter(seen), None)
+        if len(seen) != 1 or not isinstance(output, Tensor) or not output.is_floating_point() or not output.ndim:
             raise Opaque
-        return seen[0]
+        return output
 
     def _losses(self, output: Tensor, batch: Any) -> Tensor:
         return per_example(self.loss, lambda *_, **__: output, batch)
@@ -126,7 +133,11 @@ class LeftOut:
         rows = size.nonzero()[:, 0]
         number = weighted.double().abs().sum(1)[rows] / size[rows]
         example = number.round().long() - 1
-        if len(rows) != len(losses) or (number - number.round()).abs().max() > 0.1 or len(example.unique()) != len(rows):
+        if (
+            len(rows) != len(losses)
+            or (number - number.round()).abs().max() > 0.1
+            or len(example.unique()) != len(rows)
+        ):
             raise Opaque
         return rows[example.argsort()]
 
@@ -157,9 +168,24 @@ class LeftOut:
 
     def _kernel(self, directions: list[Tensor]) -> Tensor:
         """Inner products of the gradients of the outputs, in stds of the prior, in float64."""
-        total = torch.zeros(self.count, self.count, dtype=torch.float64, device=directions[0].device)
+        params = self.posterior.means()
+        edges = torch.tensor([0, *itertools.accumulate(p.numel() for p in params)])
+        cuts = torch.searchsorted(self.weights, edges).tolist()
+        places = [
+            (self.weights[a:b] - start).to(params[0].device)
+            for a, b, start in zip(cuts, cuts[1:], edges.tolist(), strict=False)
+        ]
+        total = torch.zeros(self.count, self.count, dtype=torch.float64, device=params[0].device)
+        gradients, stds = params[0].new_empty(self.count, len(self.weights)), self._prior_stds()
         for direction in directions:
-            gradients = self._gradients(direction)
+            gradients.zero_()
+            done = 0
+            for size, parts in self._gradients(direction):
+                for g, at, a, b in zip(parts, places, cuts, cuts[1:], strict=False):
+                    if g is not None:
+                        gradients[done : done + size, a:b] = g.reshape(size, -1).index_select(1, at)
+                done += size
+            gradients *= stds
             total += gradients @ gradients.T
         return total * (self.posterior.num_weights / len(self.weights) / len(directions))
 
@@ -174,40 +200,59 @@ class LeftOut:
         spanning = torch.linalg.qr(vectors)[0].to(slopes)
         return [vector.reshape(shape) for vector in spanning.T]
 
-    def _gradients(self, direction: Tensor) -> Tensor:
+    def _gradients(self, direction: Tensor) -> Iterator[tuple[int, Sequence[Tensor | None]]]:
+        """Gradients of the outputs in one direction, for some examples at a time: how many, and one row an example."""
+        if self.alone and self.quick:
+            yield from self._together(direction)
+            return
         params = self.posterior.means()
-        edges = torch.tensor([0, *itertools.accumulate(p.numel() for p in params)])
-        cuts = torch.searchsorted(self.weights, edges).tolist()
-        places = [
-            (self.weights[a:b] - start).to(params[0].device)
-            for a, b, start in zip(cuts, cuts[1:], edges.tolist(), strict=False)
-        ]
-        gradients = params[0].new_zeros(self.count, len(self.weights))
-        for done, (value, last) in enumerate(self._seen(direction)):
-            parts = torch.autograd.grad(value, params, retain_graph=not last, allow_unused=True)
-            for g, at, a, b in zip(parts, places, cuts, cuts[1:], strict=False):
-                if g is not None:
-                    gradients[done, a:b] = g.reshape(-1)[at]
-        gradients *= self._prior_stds()
-        return gradients
+        for batch, picked, rows in self.shown:
+            output = None if self.alone else self._output(batch)
+            for j, row in zip(picked.tolist(), rows.tolist(), strict=True):
+                own = self._output(tuple(t[j : j + 1] for t in batch))[0] if output is None else output[row]
+                more = output is not None
+                yield 1, torch.autograd.grad((own * direction).sum(), params, retain_graph=more, allow_unused=True)
+
+    def _together(self, direction: Tensor) -> Iterator[tuple[int, Sequence[Tensor | None]]]:
+        """Every example has weights of its own, so that one backward pass gives the gradients of each."""
+        posterior = self.posterior
+        weights = {name: p.detach() for name, p in zip(posterior.names, posterior.means(), strict=True)}
+        at_once = max(1, NUMBERS_AT_ONCE // posterior.num_weights)
+        for batch, picked, _ in self.shown:
+            for index in picked.split(at_once):
+                own = {name: w.expand(len(index), *w.shape).requires_grad_() for name, w in weights.items()}
+                output = self._of_each(own, tuple(t[index] for t in batch))
+                value = (output * direction).sum()
+                yield len(index), torch.autograd.grad(value, list(own.values()), allow_unused=True)
+
+    def _of_each(self, own: dict[str, Tensor], rows: tuple[Tensor, ...]) -> Tensor:
+        """Outputs of examples with weights of their own, which have one more dimension than the network's."""
+
+        def one(weights: dict[str, Tensor], *example: Tensor) -> Tensor:
+            return scores_of(functional_call(self.posterior.model, weights, tuple(t[None] for t in example)))
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # vmap warns where it would only loop
+            return self._output(rows, lambda *inputs: vmap(one)(own, *inputs).flatten(0, 1))
+
+    def _can_together(self, batch: Any) -> bool:
+        """Do layers and loss take examples with weights of their own?  (Convolutions do, but not any quicker.)"""
+        posterior = self.posterior
+        few = 2 * posterior.num_weights <= NUMBERS_AT_ONCE
+        if not (self.alone and few and isinstance(self.loss, Loss)) or convolves(posterior.model):
+            return False
+        own = {n: p.detach().expand(2, *p.shape) for n, p in zip(posterior.names, posterior.means(), strict=True)}
+        try:
+            self._of_each(own, tuple(t[:1].expand(2, *t.shape[1:]) for t in batch))
+        except Exception:  # whatever a layer says that vmap cannot take; one at a time takes any
+            return False
+        return True
 
     def _prior_stds(self) -> Tensor:
         posterior = self.posterior
         ends = torch.tensor([at.stop for at in posterior.group_slices])
         group = torch.searchsorted(ends, self.weights, right=True)
         return posterior.prior_log_std.detach().exp()[group.to(posterior.prior_log_std.device)]
-
-    def _seen(self, signs: Tensor) -> Iterator[tuple[Tensor, bool]]:
-        """Each example's outputs in one direction, with whether it is the last of its forward pass."""
-        alone = isinstance(self.batches, TensorBatches)
-        for batch, picked, rows in self.shown:
-            if alone:
-                for j in picked.tolist():
-                    yield (self._output(tuple(t[j : j + 1] for t in batch))[0] * signs).sum(), True
-                continue
-            output = self._output(batch)
-            for place, row in enumerate(rows.tolist()):
-                yield (output[row] * signs).sum(), place == len(rows) - 1
 
 
 def _signs(shape: torch.Size, seed: int) -> Tensor:

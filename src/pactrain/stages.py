@@ -309,7 +309,8 @@ class Trainer:
     def _walk(self, walk: GammaWalk) -> bool:
         """Choose the γ of the next segment if this one is over.  True if it was the last."""
         p, curvature = self.progress, self.curvature
-        assert curvature is not None and self.left_out is not None
+        assert curvature is not None
+        assert self.left_out is not None
         share = max(p.stage1_epochs / self.stage1_limit, self.budget.share_of_stage(1, p.seconds, self.rules))
         if walk.part(share) < 1:
             return False
