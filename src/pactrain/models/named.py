@@ -9,6 +9,7 @@ from torch import nn
 
 from pactrain.data.encoder import Encoder
 from pactrain.errors import PactrainError
+from pactrain.models.image import IMAGE_MODELS, image_model, is_image_model
 from pactrain.models.mlp import mlp
 
 GRAPH_MODELS = ("gcn", "gat", "sage", "appnp")
@@ -19,7 +20,7 @@ def chosen_model(name: str | None, encoder: Encoder) -> str:
     graph = encoder.node_features > 0
     if name is None:
         return "gcn" if graph else "linear" if encoder.text else "mlp"
-    if graph and re.fullmatch(r"mlp(:.*)?|linear", name):
+    if graph and (re.fullmatch(r"mlp(:.*)?|linear", name) or is_image_model(name)):
         raise PactrainError(
             f"model {name!r} does not see edges; for a graph use {', '.join(GRAPH_MODELS)} or FILE.py:FUNCTION"
         )
@@ -39,10 +40,13 @@ def make_model(name: str, inputs: int, outputs: int, seed: int) -> nn.Module:
         return mlp(inputs, outputs, widths=widths, seed=seed)
     if name == "linear":
         return mlp(inputs, outputs, widths=[], seed=seed)
+    if is_image_model(name):
+        return image_model(name, inputs, outputs, seed=seed)
     path, _, function = name.rpartition(":")
     if not path.endswith(".py") or not function:
         raise PactrainError(
-            f"model {name!r} is not known; use mlp, mlp:600-600 (widths), linear, {', '.join(GRAPH_MODELS)} or FILE.py:FUNCTION"
+            f"model {name!r} is not known; use mlp, mlp:600-600 (widths), linear, {', '.join(GRAPH_MODELS)}, "
+            f"{', '.join(IMAGE_MODELS)} (vgg13:width=.25,norm=group, say) or FILE.py:FUNCTION"
         )
     if not Path(path).exists():
         raise PactrainError(f"there is no file {path} to take the model from")

@@ -3,6 +3,8 @@
 import torch
 from torch import Tensor, nn
 
+from pactrain.models.norms import Norm, norm_layer
+
 DEPTHS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3)}
 """Residual blocks in each of the four stages, by the network's number of layers."""
 
@@ -10,15 +12,15 @@ DEPTHS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3)}
 class Block(nn.Module):
     """Two convolutions beside a shortcut (He, Zhang, Ren and Sun's basic block)."""
 
-    def __init__(self, before: int, after: int, *, stride: int) -> None:
+    def __init__(self, before: int, after: int, *, stride: int, norm: Norm = "batch") -> None:
         super().__init__()
         self.first = nn.Conv2d(before, after, 3, stride, padding=1, bias=False)
-        self.first_norm = nn.BatchNorm2d(after)
+        self.first_norm = norm_layer(norm, after)
         self.second = nn.Conv2d(after, after, 3, padding=1, bias=False)
-        self.second_norm = nn.BatchNorm2d(after)
+        self.second_norm = norm_layer(norm, after)
         self.shortcut = nn.Sequential()
         if stride != 1 or before != after:
-            self.shortcut = nn.Sequential(nn.Conv2d(before, after, 1, stride, bias=False), nn.BatchNorm2d(after))
+            self.shortcut = nn.Sequential(nn.Conv2d(before, after, 1, stride, bias=False), norm_layer(norm, after))
 
     def forward(self, x: Tensor) -> Tensor:
         """What the block makes of x."""
@@ -26,7 +28,9 @@ class Block(nn.Module):
         return torch.relu(self.second_norm(self.second(out)) + self.shortcut(x))
 
 
-def resnet(layers: int = 18, *, classes: int = 10, channels: int = 3, width: float = 1.0) -> nn.Sequential:
+def resnet(
+    layers: int = 18, *, classes: int = 10, channels: int = 3, width: float = 1.0, norm: Norm = "batch"
+) -> nn.Sequential:
     """ResNet18 or ResNet34; `width` scales every layer.
 
     >>> sum(p.numel() for p in resnet(18).parameters())
@@ -35,12 +39,12 @@ def resnet(layers: int = 18, *, classes: int = 10, channels: int = 3, width: flo
     before = max(1, round(64 * width))
     built: list[nn.Module] = [
         nn.Conv2d(channels, before, 3, padding=1, bias=False),
-        nn.BatchNorm2d(before),
+        norm_layer(norm, before),
         nn.ReLU(),
     ]
     for stage, depth in enumerate(DEPTHS[layers]):
         after = max(1, round(64 * 2**stage * width))
         for block in range(depth):
-            built.append(Block(before, after, stride=2 if stage and not block else 1))
+            built.append(Block(before, after, stride=2 if stage and not block else 1, norm=norm))
             before = after
     return nn.Sequential(*built, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, classes))

@@ -1,0 +1,35 @@
+"""VGG networks for 32×32 images: five blocks of normalised 3×3 convolutions, then one linear layer."""
+
+from collections.abc import Sequence
+
+from torch import nn
+
+from pactrain.models.norms import Norm, norm_layer
+
+BLOCKS: dict[int, Sequence[Sequence[int]]] = {
+    13: ((64,) * 2, (128,) * 2, (256,) * 2, (512,) * 2, (512,) * 2),
+    19: ((64,) * 2, (128,) * 2, (256,) * 4, (512,) * 4, (512,) * 4),
+}
+"""Filters of each block of convolutions, by Simonyan and Zisserman's number of layers; a pooling follows each block.
+
+Of their three fully connected layers an image of 32×32 needs the last only, as is usual.
+"""
+
+
+def vgg(
+    layers: int = 13, *, classes: int = 10, channels: int = 3, width: float = 1.0, norm: Norm = "batch"
+) -> nn.Sequential:
+    """VGG13 or VGG19; `width` scales every layer.
+
+    >>> sum(p.numel() for p in vgg(13).parameters())
+    9416010
+    """
+    built: list[nn.Module] = []
+    before = channels
+    for block in BLOCKS[layers]:
+        for filters in block:
+            after = max(1, round(width * filters))
+            built += [nn.Conv2d(before, after, 3, padding=1), norm_layer(norm, after), nn.ReLU()]
+            before = after
+        built.append(nn.MaxPool2d(2))
+    return nn.Sequential(*built, nn.Flatten(), nn.Linear(before, classes))
