@@ -79,7 +79,8 @@ def grown(name: str, sizes: list[int], steps: dict[int, Any], rounds: int, *, by
 def overhead(n: int) -> float:
     """Processor seconds of an epoch beyond its steps and the rows of its batches."""
     x = torch.randn(n, 32)
-    inside, spent, clock = 0.0, [], time.process_time
+    inside, clock = 0.0, time.process_time
+    spent: list[float] = []
 
     def timed(plain: Any) -> Any:
         def call(*args: Any) -> Any:

@@ -11,15 +11,16 @@ import math
 import statistics
 import time
 from typing import Any
+from unittest import mock
 
 import torch
 from rows import ROWS
 from timing import options, show, warn_if_busy
 
 import pactrain
-from pactrain import auto
 from pactrain.auto import AUTO
 from pactrain.events import Event
+from pactrain.linearised import linearise
 
 RUNS = (
     "digits",
@@ -44,7 +45,6 @@ def run(row: str, seed: int) -> dict[str, float]:
     trained = max(3, math.ceil(epochs / PART))
     seen: dict[str, list[float]] = {"scan": [], "train": []}
     left_out = 0.0
-    linearise = auto.linearise
 
     def watch(event: Event) -> None:
         if event.phase in seen:
@@ -57,13 +57,10 @@ def run(row: str, seed: int) -> dict[str, float]:
         left_out = time.process_time() - started
         return found
 
-    auto.linearise = timed
     model, data = problem.model(), problem.data(torch.arange(problem.rows))
     started = time.process_time()
-    try:
+    with mock.patch("pactrain.auto.linearise", timed):
         result = pactrain.fit(model, data, loss=problem.loss, callbacks=(watch,), budget=f"{trained} epochs", seed=seed)
-    finally:
-        auto.linearise = linearise
     moment = result.moment
     epoch = (seen["train"][-1] - seen["train"][0]) / (trained - 1)
     training = epochs * epoch

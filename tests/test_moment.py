@@ -116,7 +116,7 @@ def test_a_subset_is_used_for_large_data_and_its_error_is_reported() -> None:
 
 def test_where_the_table_is_flat_it_is_filled_in() -> None:
     posterior = Posterior(build("mlp"))
-    options = {"gammas": GAMMAS, "draws": 3, "log_stds": np.linspace(-9, 0, 19)}
+    options: dict[str, Any] = {"gammas": GAMMAS, "draws": 3, "log_stds": np.linspace(-9, 0, 19)}
     quick = estimate_moment(posterior, rows(), **options)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("pactrain.scan.FLAT", -1.0)

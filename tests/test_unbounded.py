@@ -33,6 +33,7 @@ def moment(gammas: Any = None) -> Moment:
         np.zeros((len(log_stds), 1, 2)),
         N,
         N,
+        len(log_stds),
     )
 
 

@@ -183,7 +183,7 @@ def fit(
         )
         training_mode(model)
         held_gamma = ranks.from_first(rules.held_gamma(posterior, batches, trained_on, std, seed))[0]
-        walks = rules.walk and names_classes(trained_on, sample)
+        walks = rules.held == "walk" and rules.stds == "curvature" and names_classes(trained_on, sample)
         left_out = leave_out(posterior, batches, trained_on, n, seed) if walks else None
         give_memory_back()
         trainer = Trainer(

@@ -89,6 +89,10 @@ class Kept:
         for tensor in tensors.values():
             self._file.write(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
 
+    def __del__(self) -> None:
+        """The file goes with the last reference."""
+        self._file.close()
+
     def back(self) -> dict[str, Tensor]:
         """The tensors."""
         self._file.seek(0)

@@ -143,15 +143,15 @@ class LeftOut:
 
     def _under_noise(self) -> tuple[Tensor, Tensor]:
         """Slopes of the losses in their outputs, and the trace of their curvature there, averaged over draws of the posterior."""
-        slopes = curvatures = 0.0
+        parts = []
         for draw in range(DRAWS):
             noise = torch.Generator(self.posterior.log_std.device).manual_seed(derive(self.seed, "left out", draw))
             with torch.no_grad(), self.posterior.sampled(noise):
                 drawn = [self._output(batch) for batch, _, _ in self.shown]
             found = [self._derivatives(output, shown, draw) for output, shown in zip(drawn, self.shown, strict=True)]
-            slopes = slopes + torch.cat([slope for slope, _ in found]) / DRAWS
-            curvatures = curvatures + torch.cat([curvature for _, curvature in found]) / DRAWS
-        return slopes, curvatures
+            parts.append((torch.cat([slope for slope, _ in found]), torch.cat([curvature for _, curvature in found])))
+        slopes, curvatures = zip(*parts, strict=True)
+        return torch.stack(slopes).mean(0), torch.stack(curvatures).mean(0)
 
     def _derivatives(self, output: Tensor, shown: Shown, draw: int) -> tuple[Tensor, Tensor]:
         batch, _, rows = shown

@@ -105,7 +105,7 @@ class Trainer:
         self.walk: GammaWalk | None = None
         self._best: Kept | None = None
         longest = min(budget.epochs or math.inf, math.ceil(LONGEST * rule_epochs))
-        if left_out is not None and rules.stds == "curvature" and longest >= FEWEST_EPOCHS:
+        if left_out is not None and longest >= FEWEST_EPOCHS:
             self.walk, self.stage1_limit = GammaWalk(held_gamma), int(longest)
         lowest, highest = float(moment.log_stds[0]), float(moment.log_stds[-1])
         self.range = (max(lowest, math.log(rules.min_prior_std)) if rules.min_prior_std else lowest, highest)

@@ -1,0 +1,103 @@
+"""The walk in γ: where it goes, what it sets aside, and that it can be interrupted."""
+
+from pathlib import Path
+from typing import Any, Literal
+
+import pytest
+import torch
+from sklearn.datasets import load_digits
+from torch import Tensor, nn
+
+import pactrain
+from pactrain import runs
+from pactrain.auto import AUTO
+from pactrain.gamma_walk import LENGTHS, LONGEST, STEP, STEPS_DOWN, GammaWalk, Kept
+from pactrain.models.mlp import mlp
+
+SHORT = AUTO.replace(fixed_epochs=16)
+
+
+def walked(losses: list[float]) -> GammaWalk:
+    walk, share = GammaWalk(100.0), 0.0
+    for k, loss in enumerate(losses):
+        share += LENGTHS[min(k, 1)] / LONGEST
+        assert walk.part(share) == 1
+        if not walk.go_on(loss, share):
+            break
+    return walk
+
+
+def test_it_goes_down_while_the_left_out_loss_falls_and_then_back_to_the_best() -> None:
+    clean = walked([0.1, 0.2])
+    assert (clean.here, clean.last, clean.gamma) == (0, True, 100.0)
+    noisy = walked([3.0, 2.0, 1.0, 1.5])
+    assert (noisy.here, noisy.last) == (2, True)
+    assert noisy.gamma == pytest.approx(100 / STEP**2)
+
+
+def test_it_ends_where_it_is_when_the_last_place_is_the_best() -> None:
+    walk = walked([4.0, 3.0, 2.0, 1.0])
+    assert (walk.here, len(walk.losses)) == (STEPS_DOWN, STEPS_DOWN + 1)
+
+
+def test_tensors_set_aside_come_back_as_they_were() -> None:
+    tensors = {"a": torch.randn(3, 5), "b": torch.zeros(0), "c": torch.randn(4, dtype=torch.bfloat16)}
+    back = Kept(tensors).back()
+    assert all(torch.equal(v, back[k]) for k, v in tensors.items())
+
+
+def problem(wrong: float) -> tuple[nn.Module, tuple[Tensor, Tensor]]:
+    source = torch.Generator().manual_seed(0)
+    x = torch.randn(120, 10, generator=source)
+    y = (x[:, 0] + x[:, 1] > 0).long()
+    flipped = torch.rand(len(y), generator=source) < wrong
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Linear(10, 64), nn.ReLU(), nn.Linear(64, 2)), (x, torch.where(flipped, 1 - y, y))
+
+
+def test_wrong_labels_lead_to_a_smaller_gamma_and_fewer_errors() -> None:
+    digits = load_digits()
+    x, y = torch.tensor(digits.data[:600] / 16, dtype=torch.float32), torch.tensor(digits.target[:600])
+    source = torch.Generator().manual_seed(0)
+    wrong = torch.rand(300, generator=source) < 0.4
+    labels = torch.where(wrong, torch.randint(10, (300,), generator=source), y[:300])
+
+    def trained(held: Literal["walk", "left out"]) -> tuple[float, float]:
+        result = pactrain.fit(mlp(64, 10, seed=0), (x[:300], labels), preset=AUTO.replace(held=held, fixed_epochs=60))
+        with torch.no_grad():
+            return result.metrics["held_gamma"], float((result.model(x[300:]).argmax(1) == y[300:]).float().mean())
+
+    (gamma, score), (guess, at_guess) = trained("walk"), trained("left out")
+    assert gamma < 0.5 * guess
+    assert score > at_guess + 0.03
+
+
+@pytest.mark.parametrize("epoch", [10, 18, 21])
+def test_a_walk_that_was_cut_off_ends_with_the_same_bits(
+    epoch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "CHECKPOINT_SECONDS", 0.0)
+
+    class Crash(Exception):
+        pass
+
+    def crash(event: Any) -> None:
+        if event.phase == "train" and event.done == epoch:
+            raise Crash
+
+    model, data = problem(0.35)
+    whole = pactrain.fit(model, data, preset=SHORT)
+    assert whole.metrics["stage1_epochs"] > epoch
+    with pytest.raises(Crash):
+        pactrain.fit(problem(0.35)[0], data, preset=SHORT, out=tmp_path / "run", callbacks=[crash])
+    again = pactrain.fit(problem(0.35)[0], data, preset=SHORT, out=tmp_path / "run", resume=True)
+    assert again.metrics["held_gamma"] == whole.metrics["held_gamma"]
+    for name, value in whole.model.state_dict().items():
+        assert torch.equal(value, again.model.state_dict()[name]), name
+
+
+def test_a_short_budget_has_no_walk() -> None:
+    model, data = problem(0.35)
+    few = pactrain.fit(model, data, preset=SHORT, budget="8 epochs")
+    guess = pactrain.fit(problem(0.35)[0], data, preset=SHORT.replace(held="left out"), budget="8 epochs")
+    assert few.metrics["held_gamma"] == guess.metrics["held_gamma"]

@@ -1,0 +1,134 @@
+"""Left-out losses from one look at a trained network, against training again without each example."""
+
+import copy
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from pactrain.batches import TensorBatches, as_batches
+from pactrain.gamma_walk import leave_out
+from pactrain.left_out import LeftOut
+from pactrain.losses import AnyLoss, resolve
+from pactrain.posterior import Posterior
+from pactrain.prior import Prior
+from tests.zoo import build, rows
+
+CPU = torch.device("cpu")
+GAMMA, STD = 3.0, 0.4
+
+
+def minimise(model: nn.Module, x: Tensor, y: Tensor, loss: str) -> None:
+    """To the least of  Σ losses + |Δ|²/(2 γ std²)."""
+    start = [p.detach().clone() for p in model.parameters()]
+    find = torch.optim.LBFGS(
+        model.parameters(),
+        lr=1.0,
+        max_iter=500,
+        tolerance_grad=1e-10,
+        tolerance_change=1e-14,
+        line_search_fn="strong_wolfe",
+    )
+
+    def objective() -> Tensor:
+        find.zero_grad()
+        moved = sum((p - s).square().sum() for p, s in zip(model.parameters(), start, strict=True))
+        total = resolve(loss, (x, y))(model, (x, y)).sum() + moved / (2 * GAMMA * STD**2)
+        total.backward()
+        return total
+
+    find.step(objective)
+
+
+def trained(outputs: int, loss: str, n: int = 25) -> tuple[Posterior, nn.Module, Tensor, Tensor]:
+    source = torch.Generator().manual_seed(1)
+    x = torch.randn(n, 4, generator=source, dtype=torch.float64)
+    noise = torch.randn(n, generator=source, dtype=torch.float64)
+    y = x.sum(1) + noise if outputs == 1 else (x[:, :outputs] + noise[:, None] * x[:, 1:2]).argmax(1)
+    torch.manual_seed(0)
+    start = nn.Linear(4, outputs).double()
+    model = copy.deepcopy(start)
+    posterior = Posterior(model, Prior(per="model", std=STD))
+    minimise(model, x, y, loss)
+    with torch.no_grad():
+        posterior.log_std.fill_(-20.0)
+        posterior.prior_log_std.fill_(torch.tensor(STD).log())
+    return posterior, start, x, y
+
+
+def asked(posterior: Posterior, data: Any, loss: str | AnyLoss) -> LeftOut:
+    batches = as_batches(data, batch_size=None, device=CPU, dtype=torch.float64)
+    chosen = resolve(loss, next(iter(batches.ordered())))
+    return LeftOut(posterior, batches, chosen, sum(len(chosen(posterior.model, b)) for b in batches.ordered()), seed=0)
+
+
+def refitted(start: nn.Module, x: Tensor, y: Tensor, loss: str) -> float:
+    losses = []
+    for j in range(len(y)):
+        model, rest = copy.deepcopy(start), torch.arange(len(y)) != j
+        minimise(model, x[rest], y[rest], loss)
+        losses.append(float(resolve(loss, (x, y))(model, (x[j : j + 1], y[j : j + 1])).detach()))
+    return sum(losses) / len(losses)
+
+
+def test_for_squares_it_is_exactly_refitting_without_the_example() -> None:
+    posterior, start, x, y = trained(1, "mse")
+    assert asked(posterior, (x, y), "mse").mean_loss(GAMMA) == pytest.approx(refitted(start, x, y, "mse"), rel=1e-5)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_for_classes_it_is_nearly_that(classes: int) -> None:
+    posterior, start, x, y = trained(classes, "cross_entropy")
+    measured = asked(posterior, (x, y), "cross_entropy").mean_loss(GAMMA)
+    again = refitted(start, x, y, "cross_entropy")
+    fitted = float(F.cross_entropy(posterior.model(x), y).detach())
+    assert abs(measured - again) < 0.5 * (again - fitted)
+
+
+def test_examples_that_share_a_forward_pass_and_come_in_any_order() -> None:
+    posterior, _, x, y = trained(3, "cross_entropy")
+    order = torch.randperm(len(y), generator=torch.Generator().manual_seed(3))
+
+    def loss(predict: Any, batch: Any) -> Tensor:
+        inputs, places, labels = batch
+        return F.cross_entropy(predict(inputs)[places], labels, reduction="none")
+
+    padded = torch.cat([x, torch.ones(5, 4, dtype=x.dtype)])  # rows of the output that no example looks at
+    apart = asked(posterior, (x, y), "cross_entropy").mean_loss(GAMMA)
+    assert asked(posterior, [(padded, order, y[order])], loss).mean_loss(GAMMA) == pytest.approx(apart, rel=1e-6)
+
+
+@pytest.mark.parametrize("name", ["mlp", "tied", "frozen", "unused", "batchnorm"])
+def test_together_is_one_by_one_and_nothing_is_changed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = build(name)
+    posterior = Posterior(model)
+    before = copy.deepcopy(model.state_dict())
+    batches, loss = TensorBatches(rows(), 16), resolve(None, rows())
+    together = LeftOut(posterior, batches, loss, len(batches), seed=0)
+    assert together.quick
+    value = together.mean_loss(5.0)
+    monkeypatch.setattr("pactrain.left_out.NUMBERS_AT_ONCE", 0)
+    alone = LeftOut(posterior, batches, loss, len(batches), seed=0)
+    assert not alone.quick
+    assert alone.mean_loss(5.0) == pytest.approx(value, rel=1e-4)
+    assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
+
+
+def test_more_memory_of_an_example_makes_its_absence_dearer() -> None:
+    posterior, _, x, y = trained(3, "cross_entropy")
+    found = asked(posterior, (x, y), "cross_entropy")
+    fitted = float(F.cross_entropy(posterior.model(x), y).detach())
+    values = [found.mean_loss(gamma) for gamma in (1e-6, 1.0, 10.0)]
+    assert values[0] == pytest.approx(fitted, rel=1e-3)
+    assert values == sorted(values)
+
+
+def test_a_loss_that_calls_the_network_twice_is_not_asked() -> None:
+    def loss(predict: Any, batch: Any) -> Tensor:
+        x, y = batch
+        return F.cross_entropy(predict(x) + predict(-x), y, reduction="none")
+
+    posterior = Posterior(build("mlp"))
+    assert leave_out(posterior, TensorBatches(rows(), 16), loss, len(rows()[1]), 0) is None
