@@ -343,6 +343,7 @@ def _metrics(
     metrics |= {
         "scan": _scan_cost(trainer, moment),
         "held_gamma": trainer.held_gamma,
+        "left_out": trainer.walk.tried() if trainer.walk is not None else None,
         "learning_rate": trainer.lr,
         "seconds": round(seconds + before, 3),
         "steps": p.step,

@@ -22,7 +22,7 @@ from pactrain.posterior import Posterior
 STEP = 10**0.5
 """From one γ down to the next."""
 
-LENGTHS = 1.0, 0.25, 0.125
+LENGTHS = 0.75, 0.25, 0.125
 """Lengths of segments relative to training at one γ: the first, each further one, and the last, if it goes back to an earlier γ."""
 
 STEPS_DOWN = 3
@@ -69,6 +69,10 @@ class GammaWalk:
             return True
         self.here, self.last = self.best, True
         return self.best != place
+
+    def tried(self) -> list[dict[str, float]]:
+        """Every γ that was tried, with the mean loss of left-out examples there."""
+        return [{"gamma": self.guess / STEP**place, "loss": loss} for place, loss in self.losses.items()]
 
     def state(self) -> dict[str, Any]:
         """As plain values."""
