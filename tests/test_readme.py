@@ -18,7 +18,7 @@ from pactrain.cli.main import Command
 from tests.zoo import rows
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"^```([a-z]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -112,3 +112,10 @@ def test_citation_names_paper_and_version() -> None:
     assert f"version: {version}\n" in text
     for family in ("Zhang", "Ghosh", "Liu", "Wang"):
         assert f"family-names: {family}\n" in text
+
+
+def test_the_table_of_results_is_the_one_that_was_measured() -> None:
+    (shown,) = re.findall(r"<!-- results:.*?<!-- end of results -->", (ROOT / "README.md").read_text(), re.DOTALL)
+    measured = (ROOT / "docs" / "rules.md").read_text().splitlines()
+    assert shown.count("\n") > 5
+    assert set(shown.splitlines()) <= set(measured)

@@ -214,3 +214,18 @@ def test_broken_archives(tmp_path: Path) -> None:
         read_frame(tmp_path / "t.npz")
     with pytest.raises(DataError, match="seed is -1"):
         load("iris", seed=-1)
+
+
+@pytest.mark.parametrize("separator", [";", "\t", "|"])
+def test_other_separators_are_recognised(tmp_path: Path, separator: str) -> None:
+    path = tmp_path / "t.csv"
+    frame().to_csv(path, index=False, sep=separator)
+    with pytest.raises(DataError, match=r"seems to be separated by .*, not by commas; write it again"):
+        read_frame(path)
+
+
+def test_another_encoding_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes("city,price\nŁódź,3\n".encode("latin2"))
+    with pytest.raises(DataError, match="not written in UTF-8"):
+        read_frame(path)

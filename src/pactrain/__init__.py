@@ -6,7 +6,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pactrain import auto, bounds, losses, sklearn
+    from pactrain import auto, bounds, losses, models, sklearn
     from pactrain.auto import Rules
     from pactrain.certificate import Certificate
     from pactrain.certify import certify
@@ -33,6 +33,7 @@ __all__ = [
     "estimate_moment",
     "fit",
     "losses",
+    "models",
     "sklearn",
 ]
 
@@ -53,7 +54,7 @@ _HOME = {
 
 def __getattr__(name: str) -> Any:
     """Import on first use: the command line must answer `--help` without waiting for torch."""
-    if name in ("auto", "bounds", "losses", "sklearn"):
+    if name in ("auto", "bounds", "losses", "models", "sklearn"):
         return import_module(f"pactrain.{name}")
     if name in _HOME:
         value = getattr(import_module(f"pactrain.{_HOME[name]}"), name)

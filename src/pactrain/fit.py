@@ -117,9 +117,9 @@ def fit(
     caveats:    reasons why the certificate's assumptions may not hold; printed with it.
     extra_config: anything to be kept with the run's configuration.
 
-    >>> import torch
+    >>> import torch; _ = torch.manual_seed(0)
     >>> X = torch.randn(64, 3, generator=torch.Generator().manual_seed(0)); y = (X[:, 0] > 0).long()
-    >>> result = fit(torch.nn.Linear(3, 2), (X, y), budget="20 epochs")
+    >>> result = fit(torch.nn.Linear(3, 2), (X, y))
     >>> result.metrics["train"]["accuracy"] > 0.9
     True
     """

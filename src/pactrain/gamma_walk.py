@@ -7,6 +7,7 @@ at the best.
 """
 
 import tempfile
+import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -89,6 +90,7 @@ class Kept:
 
     def __init__(self, tensors: Mapping[str, Tensor]) -> None:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as this does
+        weakref.finalize(self, self._file.close)
         self._like = {name: (t.dtype, t.shape) for name, t in tensors.items()}
         for tensor in tensors.values():
             self._file.write(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)

@@ -210,7 +210,7 @@ class PACBayesClassifier(ClassifierMixin, _PACBayes):  # type: ignore[misc]
 
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
-    >>> PACBayesClassifier(budget="50 epochs").fit(X, y).score(X, y) > 0.9
+    >>> PACBayesClassifier(budget="10 epochs").fit(X, y).score(X, y) > 0.9
     True
     """
 
@@ -323,7 +323,7 @@ class PACBayesRegressor(RegressorMixin, _PACBayes):  # type: ignore[misc]
 
     >>> import numpy as np
     >>> X = np.linspace(0, 1, 64)[:, None]
-    >>> mean, std = PACBayesRegressor(budget="50 epochs").fit(X, 300 + 20 * X[:, 0]).predict(X, return_std=True)
+    >>> mean, std = PACBayesRegressor(budget="10 epochs").fit(X, 300 + 20 * X[:, 0]).predict(X, return_std=True)
     >>> mean.shape, std.shape
     ((64,), (64,))
     """

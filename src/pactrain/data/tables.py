@@ -44,6 +44,7 @@ def _read_csv(path: Path, text: tuple[str, ...]) -> pd.DataFrame:
             lines = csv.reader(file, skipinitialspace=True)
             header = next(lines, [])
             _check_header(header, path)
+            _check_separator(header, path)
             for number, fields in enumerate((line for line in lines if line), start=1):
                 if len(fields) != len(header):
                     raise DataError(
@@ -52,7 +53,9 @@ def _read_csv(path: Path, text: tuple[str, ...]) -> pd.DataFrame:
                     )
         types = {name: str for name in text if name in header}
         return pd.read_csv(path, encoding="utf-8-sig", skipinitialspace=True, index_col=False, dtype=types)
-    except (UnicodeDecodeError, csv.Error, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
+    except UnicodeDecodeError as error:
+        raise DataError(f"{path} is not written in UTF-8 ({error}); save it again with that encoding") from error
+    except (csv.Error, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise DataError(f"{path} cannot be read as CSV: {error}") from error
 
 
@@ -91,6 +94,17 @@ def _check_header(header: list[Any], path: Path) -> None:
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise DataError(f"{path}: the column name {twice[0]!r} stands more than once in the header; rename one of them")
+
+
+def _check_separator(header: list[str], path: Path) -> None:
+    """One column whose name holds other separators is a table in another dialect, as spreadsheets write it in much of Europe."""
+    found = next((s for s in (";", "\t", "|") if len(header) == 1 and s in header[0]), None)
+    if found:
+        raise DataError(
+            f"{path.name} seems to be separated by {found!r}, not by commas; write it again, for example with "
+            f"pandas.read_csv({path.name!r}, sep={found!r}).to_csv('with_commas.csv', index=False), "
+            "and with decimal=',' if its numbers are written 3,5"
+        )
 
 
 def load_table(
