@@ -48,6 +48,7 @@ class Rules:
     gamma_min: float = 0.5
     gamma_max: float = 2000.0
     nats: Literal["ln(1/delta)", "10+3k"] = "ln(1/delta)"
+    bbb_penalty: float = 1.0  # weight of the divergence in the objective "bbb"; other papers search it
 
     # Standard deviations: "curvature" sets them in closed form from a moving average of the curvature, with γ held while
     # training and chosen at the end; "gradient" is the paper's way, Adam on log-stds with the greedy γ.
@@ -68,6 +69,8 @@ class Rules:
     first_curvature: float = 1.0
     means: Literal["adam", "natural"] = "adam"
     warmup_epochs: int = 0
+    warmup_weights: int = 1_000_000  # the paper warms up its large networks only
+    smallest_prior_std: float = 0.0  # the paper keeps the priors of some networks above a limit
 
     # Steps.  Adam moves a weight by about its rate, so the rate is given in stds of the prior at the start, which follow the
     # scale of the network and of its inputs.  It falls to zero within stage 1 because wandering means are charged in the KL.
