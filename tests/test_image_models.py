@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 import torch
@@ -24,12 +25,12 @@ def conv(a: int, b: int, size: int = 3, *, bias: bool) -> int:
 
 def chain(widths: Sequence[int], *, norm: int) -> int:
     """3×3 convolutions with bias, one after the other, each with `norm` weights a channel for its normalisation."""
-    return sum(conv(a, b, bias=True) + norm * b for a, b in zip(widths, widths[1:], strict=False))
+    return sum(conv(a, b, bias=True) + norm * b for a, b in pairwise(widths))
 
 
 def count_cnn(widths: Sequence[int], side: int) -> int:
     dense = [widths[-1] * side * side, 1024, 512, 10]
-    return chain(widths, norm=0) + sum((a + 1) * b for a, b in zip(dense, dense[1:], strict=False))
+    return chain(widths, norm=0) + sum((a + 1) * b for a, b in pairwise(dense))
 
 
 def count_resnet(depths: Sequence[int]) -> int:

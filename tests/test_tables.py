@@ -180,8 +180,9 @@ def test_published_splits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         load("uci:yacht", split=2)
     with pytest.raises(DataError, match="no UCI set"):
         load("uci:boat")
-    with pytest.raises(DataError, match=r"mnist.npz was not found \(looked in"):
-        load("mnist")
+    (tmp_path / "uci_regression.npz").unlink()
+    with pytest.raises(DataError, match=r"uci_regression.npz was not found \(looked in"):
+        load("uci:yacht")
 
 
 def test_rows_of_another_length_than_the_header(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Literal
 class Event:
     """One step of progress: `done` of `total` in a phase, with what was measured."""
 
-    phase: Literal["prior", "scan", "train", "certify", "runs"]
+    phase: Literal["prior", "scan", "train", "certify", "runs", "download"]
     done: int
     total: int
     values: dict[str, Any] = field(default_factory=dict)

@@ -7,6 +7,7 @@ import tyro
 
 from pactrain.cli.certify import Certify
 from pactrain.cli.compare import Compare
+from pactrain.cli.data import Data
 from pactrain.cli.predict import Predict
 from pactrain.cli.report import Report
 from pactrain.cli.reproduce import Reproduce
@@ -22,6 +23,7 @@ Command = (
     | Annotated[Report, tyro.conf.subcommand("report")]
     | Annotated[Reproduce, tyro.conf.subcommand("reproduce")]
     | Annotated[Compare, tyro.conf.subcommand("compare")]
+    | Annotated[Data, tyro.conf.subcommand("data")]
 )
 
 

@@ -85,6 +85,8 @@ def info(event: "Event") -> str:
     if event.phase == "runs":
         failed = f", {v['failed']} failed" if v["failed"] else ""
         return f"{v.get('kind', '')}{failed}" + (f", {v['left'] / 60:.0f} min left" if v["left"] is not None else "")
+    if event.phase == "download":
+        return f"{v['file']} {event.done / 1e6:.1f}/{event.total / 1e6:.1f} MB"
     if event.phase not in ("prior", "train"):
         return f"{event.done}/{event.total}"
     scores = v["test"] or v["train"]

@@ -21,7 +21,7 @@ class Train:
     """Train a network on data by minimising a PAC-Bayes bound.  Nothing has to be tuned."""
 
     data: str = "digits"
-    """digits, breast_cancer, wine, iris, diabetes, mnist, uci:NAME, graph:NAME, or a .csv, .parquet or .npz file (a graph in the layout of CitationFull, too)."""
+    """digits, breast_cancer, wine, iris, diabetes, mnist, fashion_mnist, cifar10, cifar100, uci:NAME, graph:NAME, or a .csv, .parquet or .npz file (a graph in the layout of CitationFull, too)."""
     target: str | None = None
     """The column of the file to predict."""
     task: Literal["auto", "classification", "regression"] = "auto"
@@ -37,8 +37,9 @@ class Train:
     split: int = 0
     """Which of the published splits of a uci set."""
     model: str | None = None
-    """mlp, mlp:600-600-600 (widths), linear; gcn, gat, sage, appnp for graphs; or FILE.py:FUNCTION, a function of (inputs, outputs)
-    that returns a torch module.  By default mlp; linear for running text, gcn for graphs."""
+    """mlp, mlp:600-600-600 (widths), linear; gcn, gat, sage, appnp for graphs; cnn9, cnn13, cnn15, vgg13, vgg19, resnet18, resnet34,
+    densenet121 for images, as in resnet18:width=.25,norm=group; or FILE.py:FUNCTION, a function of (inputs, outputs) that
+    returns a torch module.  By default mlp; linear for running text, gcn for graphs."""
     loss: str | None = None
     """cross_entropy, hinge, mse, l1, huber, log_cosh, quantile or quantile:LEVEL; by default from the target."""
     prior: Literal["layer", "tensor", "model"] = "layer"

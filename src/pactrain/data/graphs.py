@@ -12,9 +12,10 @@ from torch import Tensor
 
 from pactrain.data.download import download
 from pactrain.data.encoder import Encoder
-from pactrain.data.named import data_file
+from pactrain.data.places import data_file
 from pactrain.data.task import Task, split_rows
 from pactrain.errors import DataError
+from pactrain.events import Callback, silent
 
 HOME = "https://github.com/abojchevski/graph2gauss/raw/master/data/{}.npz"
 SIZES = {
@@ -58,15 +59,21 @@ def load_graph(name: str, root: str | Path | None = None) -> Any:
     try:
         path = data_file(f"{name}.npz", root)
     except DataError:
-        path = download(HOME.format(name), f"{name}.npz")
-        data = read_graph(path)
-        found = (*data.x.shape, int(data.y.max()) + 1)
-        if found != SIZES[name]:
-            path.unlink()
-            raise DataError(
-                f"the downloaded {name} has {found} nodes, features and classes and not {SIZES[name]}; it was removed"
-            ) from None
+        path = fetch_graph(name)
     return read_graph(path)
+
+
+def fetch_graph(name: str, into: str | Path | None = None, *, progress: Callback = silent) -> Path:
+    """Download a graph into a folder, the cache by default, and keep it if it is of the published size."""
+    path = download(HOME.format(name), f"{name}.npz", into=into, progress=progress)
+    data = read_graph(path)
+    found = (*data.x.shape, int(data.y.max()) + 1)
+    if found != SIZES[name]:
+        path.unlink()
+        raise DataError(
+            f"the downloaded {name} has {found} nodes, features and classes and not {SIZES[name]}; it was removed"
+        )
+    return path
 
 
 def is_graph_file(path: Path) -> bool:

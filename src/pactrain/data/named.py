@@ -1,6 +1,5 @@
 """Data sets by name."""
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pactrain.data.encoder import Encoder, Numeric
+from pactrain.data.images import NAMES as IMAGES
+from pactrain.data.images import image_task
+from pactrain.data.places import cache_folder, data_file
 from pactrain.data.task import STANDARDISED, Kind, Task, split_rows, task_of
 from pactrain.errors import DataError
 
@@ -18,27 +20,12 @@ HELD_OUT = 0.5
 UCI = ("concrete", "energy", "wine_quality_red", "yacht")
 
 
-def cache_folder() -> Path:
-    """Where downloads and computed features are kept."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "pactrain"
-
-
-def data_file(name: str, root: str | Path | None) -> Path:
-    """Find a data file: in `root`, then in $PACTRAIN_DATA, then in the user's cache."""
-    places = [Path(p) for p in (root, os.environ.get("PACTRAIN_DATA")) if p] + [cache_folder()]
-    for place in places:
-        if (place / name).is_file():
-            return place / name
-    looked = ", ".join(map(str, places))
-    raise DataError(f"{name} was not found (looked in {looked}); put it there, or name its folder with --data-root")
-
-
 def load_named(name: str, *, test_fraction: float | None, seed: int, split: int, root: str | Path | None) -> Task:
     """A named data set."""
     if name in SKLEARN:
         return _sklearn(name, HELD_OUT if test_fraction is None else test_fraction, seed)
-    if name == "mnist":
-        return _mnist(root)
+    if name in IMAGES:
+        return image_task(name, root)
     if name.startswith("uci:"):
         return _uci(name, split, root)
     raise DataError(
@@ -89,17 +76,6 @@ def make_task(
     return task_of(name, encoder, features, targets, train, test, caveats=() if scale is not None else (STANDARDISED,))
 
 
-def _mnist(root: str | Path | None) -> Task:
-    with np.load(data_file("mnist.npz", root), allow_pickle=False) as file:
-        x = np.concatenate([file["x_train"], file["x_test"]]).astype(np.float32)
-        y = np.concatenate([file["y_train"], file["y_test"]])
-        rows = np.arange(len(x))
-        train, test = rows[: len(file["x_train"])], rows[len(file["x_train"]) :]
-    x = x.reshape(len(x), -1)
-    columns = [f"x{i}" for i in range(x.shape[1])]
-    return make_task("mnist", x, y, train, test, classes=tuple(map(str, range(10))), columns=columns, scale=255.0)
-
-
 def _uci(name: str, split: int, root: str | Path | None) -> Task:
     which = name.removeprefix("uci:")
     if which not in UCI:
@@ -115,4 +91,6 @@ def _uci(name: str, split: int, root: str | Path | None) -> Task:
 
 
 SKLEARN = ("digits", "breast_cancer", "wine", "iris", "diabetes")
-NAMES = (*SKLEARN, "mnist", *(f"uci:{u}" for u in UCI))
+NAMES = (*SKLEARN, *IMAGES, *(f"uci:{u}" for u in UCI))
+
+__all__ = ["NAMES", "SKLEARN", "cache_folder", "data_file", "load_named", "make_task"]

@@ -1,0 +1,106 @@
+"""Sets of images as tensors, and as tasks whose rows are pixels, channel by channel."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pactrain.data.catalogue import entry_of, fetch, files_of
+from pactrain.data.cifar import CLASSES as CIFAR10
+from pactrain.data.cifar import read_cifar10, read_cifar100
+from pactrain.data.encoder import Encoder, Numeric
+from pactrain.data.idx import read_idx
+from pactrain.data.task import Task
+from pactrain.errors import DataError
+from pactrain.events import Callback, silent
+
+FASHION = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
+NAMES: dict[str, tuple[str, ...]] = {
+    "mnist": tuple(map(str, range(10))),
+    "fashion_mnist": FASHION,
+    "cifar10": CIFAR10,
+    "cifar100": tuple(map(str, range(100))),
+}
+"""Sets of images, each with the names of its classes."""
+
+GREY, COLOUR = (0.0, 255.0), (127.5, 63.75)
+"""What is taken off a byte, and what it is divided by: constants that no image had a say in, as a certificate needs it."""
+
+Pair = tuple[Tensor, Tensor]
+
+
+@dataclass(frozen=True)
+class ImageSet:
+    """Training and test images as bytes of shape (n, channels, side, side), and their classes."""
+
+    name: str
+    classes: tuple[str, ...]
+    x_train: Tensor
+    y_train: Tensor
+    x_test: Tensor
+    y_test: Tensor
+
+    @property
+    def train(self) -> Pair:
+        """The training data as `fit` takes it."""
+        return scaled(self.x_train), self.y_train
+
+    @property
+    def test(self) -> Pair:
+        """The test data as `fit` takes it."""
+        return scaled(self.x_test), self.y_test
+
+
+def scaled(images: Tensor) -> Tensor:
+    """Bytes as numbers of about unit size; the same ones for every set of as many channels."""
+    center, spread = GREY if images.shape[1] == 1 else COLOUR
+    return (images.float() - center) / spread
+
+
+def load_images(name: str, root: str | Path | None = None, *, progress: Callback = silent) -> ImageSet:
+    """mnist, fashion_mnist, cifar10 or cifar100, found as all data is, or downloaded."""
+    if name not in NAMES:
+        raise DataError(f"there is no set of images {name!r}; use one of {', '.join(NAMES)}")
+    fetch(entry_of(name), root, progress=progress)  # nothing if it is here
+    if name.startswith("cifar"):
+        read = read_cifar10 if name == "cifar10" else read_cifar100
+        parts = [*read(root, train=True), *read(root, train=False)]
+    else:
+        parts = _grey(files_of(name, root))
+    a, b, c, d = (torch.from_numpy(np.array(part)) for part in parts)
+    return ImageSet(name, NAMES[name], a, b, c, d)
+
+
+def _grey(files: list[Path]) -> list[NDArray[np.generic]]:
+    """Grey images from one NPZ file, or from four IDX files: images and labels of training, then of the test."""
+    if files[0].suffix == ".npz":
+        with np.load(files[0], allow_pickle=False) as file:
+            parts = [file[k] for k in ("x_train", "y_train", "x_test", "y_test")]
+    else:
+        parts = [read_idx(path) for path in files]
+    for x, y in (parts[:2], parts[2:]):
+        if (
+            x.ndim != 3
+            or x.dtype != np.uint8
+            or y.shape != x.shape[:1]
+            or (len(y) and not 0 <= y.min() <= y.max() < 10)
+        ):
+            raise DataError(
+                f"{files[0]}: the images have the shape {x.shape} and their labels {y.shape}; "
+                "there must be a class from 0 to 9 for each image"
+            )
+    return [part[:, None] if part.ndim == 3 else part.astype(np.int64) for part in parts]
+
+
+def image_task(name: str, root: str | Path | None = None, *, progress: Callback = silent) -> Task:
+    """A set of images as a task of rows; new rows to predict for have the columns x0, x1, … of bytes."""
+    images = load_images(name, root, progress=progress)
+    center, spread = GREY if images.x_train.shape[1] == 1 else COLOUR
+    pixels = images.x_train[0].numel()
+    numeric = tuple(Numeric(f"x{i}", center, center, spread) for i in range(pixels))
+    encoder = Encoder("target", "classification", numeric, (), (), images.classes, 0.0, 1.0)
+    rows = [scaled(x).flatten(1).numpy() for x in (images.x_train, images.x_test)]
+    return Task(name, encoder, rows[0], images.y_train.numpy(), rows[1], images.y_test.numpy())
