@@ -69,8 +69,6 @@ class Rules:
     first_curvature: float = 1.0
     means: Literal["adam", "natural"] = "adam"
     warmup_epochs: int = 0
-    warmup_weights: int = 1_000_000  # the paper warms up its large networks only
-    smallest_prior_std: float = 0.0  # the paper keeps the priors of some networks above a limit
 
     # Steps.  Adam moves a weight by about its rate, so the rate is given in stds of the prior at the start, which follow the
     # scale of the network and of its inputs.  It falls to zero within stage 1 because wandering means are charged in the KL.

@@ -47,6 +47,9 @@ and posterior could otherwise widen together at no charge until the noise drowns
 HURRY = 120.0
 """Seconds of a budget below which nothing is compiled."""
 
+WARMUP_WEIGHTS = 1_000_000
+"""The paper warms up its large networks only."""
+
 
 @dataclass
 class Progress:
@@ -99,8 +102,7 @@ class Trainer:
         self.stage1_end: Snapshot | None = None
         rule_epochs = rules.stage1_epochs(steps_per_epoch)
         self.stage1_limit, self.stage2_limit = budget.epochs_of_stages(rule_epochs, rules)
-        lowest = max(float(moment.log_stds[0]), math.log(rules.smallest_prior_std or 1e-300))
-        self.range = (lowest, float(moment.log_stds[-1]))
+        self.range = (float(moment.log_stds[0]), float(moment.log_stds[-1]))
         own = rules.stds == "curvature" and optimizer is None  # means and stds in one pass
         self.curvature = self._curvature(rules.means if own else "none") if rules.stds == "curvature" else None
         self.optimizer: torch.optim.Optimizer | None = None
@@ -248,7 +250,7 @@ class Trainer:
     def _warm_up(self) -> None:
         """For the first epochs each group's log-stds move as one number."""
         grad = self.posterior.log_std.grad
-        large = self.posterior.num_weights >= self.rules.warmup_weights
+        large = self.posterior.num_weights >= WARMUP_WEIGHTS
         if grad is not None and large and self.progress.epoch < self.rules.warmup_epochs:
             for at in self.posterior.group_slices:
                 grad[at] = grad[at].mean()

@@ -123,6 +123,7 @@ IMAGES: dict[str, tuple[type[ImageRecipe], str]] = {
     "table-batch-sizes-vgg": (ImageTable, "VGG13 with batches of five sizes."),
     "table-momentum": (ImageTable, "PAC-Bayes with SGD: its momentum and its rate."),
     "table-gamma": (ImageTable, "The range of γ."),
+    "table-augmentation": (ImageTable, "With flips and crops, and without."),
     "table-stages": (ImageTable, "What each of the paper's two stages is worth."),
     "table-predictors": (ImageTable, "The mean network, a drawn one, and an ensemble of draws."),
     "figure-k": (ImageFigure, "K against γ1 and the prior's std, beside the sub-Gaussian and CGF constants."),
@@ -156,8 +157,8 @@ def show(screen: "Console", declared: "Table", scores: "Scores", recipe: ImageTa
     titles = ["", *declared.columns, *(["spread"] if declared.spread else [])]
     lines = []
     for row in declared.rows:
-        of_row = [scores[row, column] for column in declared.columns]
-        means = [s.mean for s in of_row]
+        of_row = [scores.get((row, column)) for column in declared.columns]
+        means = [s.mean for s in of_row if s is not None]
         lines.append([row, *map(_shown, of_row), *([f"{max(means) - min(means):.1f}"] if declared.spread else [])])
     title = f"{declared.title}: percent, {recipe.seeds} seeds, {recipe.scale} scale"
     screen.print(table(title, titles, lines))
@@ -183,7 +184,9 @@ def _protocol(scores: "Scores", choose: str) -> str:
     return text + (f"  {failed} of them failed and count as the worst." if failed else "")
 
 
-def _shown(score: "Score") -> str:
+def _shown(score: "Score | None") -> str:
+    if score is None:
+        return ""
     spread = "" if math.isnan(score.deviation) else f" ± {score.deviation:.1f}"
     return f"{score.mean:.1f}{spread}" + ("" if score.paper is None else f" ({score.paper:.1f})")
 

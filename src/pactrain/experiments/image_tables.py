@@ -71,6 +71,15 @@ def searched(scale: Scale) -> dict[str, Settings]:
     }
 
 
+def with_rates_searched(scale: Scale) -> dict[str, Settings]:
+    """The same; at the cpu scale with the first weight decay only, where a table has many cells."""
+    rows = searched(scale)
+    if scale == "cpu":
+        for row in rows.values():
+            row["search"] = row["search"] | {"weight_decay": row["search"]["weight_decay"][:1]}
+    return rows
+
+
 def networks(names: Sequence[str], scale: Scale) -> dict[str, Settings]:
     """A column for each network, at the paper's scale with both sets of images."""
     sets = ("cifar10", "cifar100") if scale == "paper" else ("cifar10",)
@@ -129,7 +138,7 @@ def table_batch_size(scale: Scale) -> Table:
     names = ("vgg13", "resnet18") if scale == "paper" else ("vgg13",)
     return Table(
         "Test accuracy with small and large batches",
-        rows=searched(scale) | {"scalar": {"prior": "model"}, "layer": {}},
+        rows=with_rates_searched(scale) | {"scalar": {"prior": "model"}, "layer": {}},
         columns={
             f"{name} {data} {size}": {"network": name, "data": data, "batch_size": size}
             for name in names
@@ -220,6 +229,23 @@ def table_gamma(scale: Scale) -> Table:
     )
 
 
+def table_augmentation(scale: Scale) -> Table:
+    """ResNet18 with flips and crops, and without."""
+    counted = "layer, copies counted"
+    return Table(
+        "Test accuracy of ResNet18 with flips and crops",
+        rows=with_rates_searched(scale) | {"layer": {}, counted: {"counts": 128}},
+        columns={"as they are": {}, "flips and crops": {"augment": True}},
+        common=common(scale, images=3000, epochs=16) | {"network": "resnet18"},
+        methods=of_methods(scale),
+        paper={(counted if row == "layer" else row, column): v for (row, column), v in paper.AUGMENTATION.items()},
+        without=frozenset({(counted, "as they are")}),
+        notes=(
+            "layer: n counts the originals.  Copies counted: the paper's heuristic, every image counts 128 times while training.",
+        ),
+    )
+
+
 def table_stages(scale: Scale) -> Table:
     """What each of the paper's two stages is worth, in the authors' preset."""
     names = {"vgg13 cifar10": ("vgg13", "cifar10"), "resnet18 cifar10": ("resnet18", "cifar10")}
@@ -270,6 +296,7 @@ TABLES: dict[str, Callable[[Scale], Table]] = {
     "table-batch-sizes-vgg": table_batch_sizes_vgg,
     "table-momentum": table_momentum,
     "table-gamma": table_gamma,
+    "table-augmentation": table_augmentation,
     "table-stages": table_stages,
     "table-predictors": table_predictors,
 }

@@ -14,11 +14,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from pactrain.augment import augmented
 from pactrain.auto import CERTIFY, Rules, rules_for
 from pactrain.batches import TensorBatches, as_batches
-from pactrain.data.cifar import normalised, read_cifar10
+from pactrain.data.cifar import normalised, read_cifar10, read_cifar100
 from pactrain.erm import Settings, train
-from pactrain.errors import DataError
 from pactrain.evaluate import Scores, evaluate
 from pactrain.fit import Result, fit
 from pactrain.losses import LOSSES
@@ -57,7 +57,8 @@ def pac_bayes(
     prior_data: float = 0.0,
     batch_size: int | None = None,
     momentum: float | None = None,
-    augmented: str = "",
+    augment: bool = False,
+    counts: int = 1,
     rules: Mapping[str, Any] | None = None,
     looks: Looks = "",
 ) -> dict[str, Any]:
@@ -65,18 +66,19 @@ def pac_bayes(
 
     prior_data: part of the images on which the prior is trained first, for as many epochs.
     momentum:   takes torch's SGD with the rate of the rules in the place of Adam.
+    augment:    flips and crops; `counts` is the paper's heuristic of counting copies.
     rules:      what else to change in the preset.
     looks:      "curves" keeps the history, "predictors" measures draws of the network too.
     """
     changes = dict(rules or {}) | ({} if lr is None else {"lr": lr})
     chosen = _rules(preset, bound, epochs, stage2, batch_size, changes)
-    training, test = images_of(data, images, test_images, seed, augmented)
+    training, test = images_of(data, images, test_images, seed)
     model = image_model(network, training[0][0].numel(), CLASSES[data], seed=seed)
     untrained = _accuracy(model, test) if looks == "curves" else None
     started, cpu = time.perf_counter(), time.process_time()
     result = fit(
         model,
-        training,
+        augmented(training, counts=counts) if augment else training,
         prior=prior,
         bound=bound,
         preset=chosen,
@@ -125,13 +127,13 @@ def plain(
     noise: float = 0.0,
     schedule: Literal["constant", "cosine"] = "constant",
     batch_size: int | None = None,
-    augmented: str = "",
+    augment: bool = False,
     held_out: bool = False,
     stop_at: int | None = None,
     looks: Looks = "",
 ) -> dict[str, Any]:
     """Plain training; with `held_out` a fifth of the images judges it once an epoch, `stop_at` ends it after so many steps."""
-    everything, test = images_of(data, images, test_images, seed, augmented)
+    everything, test = images_of(data, images, test_images, seed)
     training, validation = hold_out(everything, seed) if held_out else (everything, None)
     model = image_model(network, everything[0][0].numel(), CLASSES[data], seed=seed)
     settings = Settings(
@@ -147,8 +149,9 @@ def plain(
     curve = _Curve(model, everything, test, seed) if looks == "curves" else None
     look = max(1, round(len(training[0]) / (batch_size or 64)))
     started, cpu = time.perf_counter(), time.process_time()
+    seen = augmented(training) if augment else training
     trained = train(
-        model, training, settings, validation=validation, stop_at=stop_at, look=look, watch=curve, seed=seed
+        model, seen, settings, validation=validation, stop_at=stop_at, look=look, watch=curve, seed=seed
     )
     metrics: dict[str, Any] = {"seconds": time.perf_counter() - started, "cpu_seconds": time.process_time() - cpu}
     metrics |= {"steps": trained.steps, "test": _accuracy(model, test), "train": trained.train["accuracy"]}
@@ -162,7 +165,7 @@ def plain(
 
 
 @functools.lru_cache(maxsize=4)
-def images_of(data: str, images: int, test_images: int, seed: int, augmented: str = "") -> tuple[Pair, Pair]:
+def images_of(data: str, images: int, test_images: int, seed: int) -> tuple[Pair, Pair]:
     """Training images drawn by the seed, and test images."""
     return _pick(_read(data, True), images, derive(seed, "images")), _pick(_read(data, False), test_images, 0)
 
@@ -178,9 +181,7 @@ def digest_of(data: str) -> str:
 
 
 def _read(data: str, train_part: bool) -> tuple[Any, Any]:
-    if data != "cifar10":
-        raise DataError(f"{data}: not yet")
-    return read_cifar10(train=train_part)
+    return (read_cifar10 if data == "cifar10" else read_cifar100)(train=train_part)
 
 
 def _pick(read: tuple[Any, Any], count: int, seed: int) -> Pair:

@@ -36,6 +36,7 @@ class Table:
     methods: Mapping[str, Settings] = field(default_factory=dict)  # what all cells of a method share
     paper: Matrix = field(default_factory=dict)
     spread: bool = False  # the columns are settings of one method: how far apart its scores are is the point
+    without: frozenset[tuple[str, str]] = frozenset()  # cells that would mean nothing
     notes: tuple[str, ...] = ()
 
     def cells(self) -> dict[tuple[str, str], "Cell"]:
@@ -43,6 +44,7 @@ class Table:
         return {
             (row, column): self._cell(dict(self.rows[row]) | dict(self.columns[column]))
             for row, column in itertools.product(self.rows, self.columns)
+            if (row, column) not in self.without
         }
 
     def only(self, rows: Sequence[str], columns: Sequence[str]) -> "Table":
