@@ -153,10 +153,9 @@ def test_stage_2_keeps_the_noise_and_the_prior() -> None:
     assert result.metrics["stage1"]["bound"] == one[-1]["bound"]
 
 
-def test_warm_up_moves_the_stds_of_a_group_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stages, "WARMUP_WEIGHTS", 1)
-    for epochs, together in ((4, True), (0, False)):
-        rules = AUTHORS.replace(fixed_epochs=4, stage2_share=0.0, warmup_epochs=epochs)
+def test_warm_up_moves_the_stds_of_a_group_together() -> None:
+    for epochs, smallest, together in ((4, 1, True), (0, 1, False), (4, 1_000_000, False)):
+        rules = AUTHORS.replace(fixed_epochs=4, stage2_share=0.0, warmup_epochs=epochs, warmup_weights=smallest)
         posterior = pactrain.fit(build("mlp"), rows(), preset=rules, budget="4 epochs").posterior
         spans = [float(posterior.log_std.detach()[at].std()) for at in posterior.group_slices]
         assert (max(spans) < 1e-5) is together

@@ -214,9 +214,9 @@ def test_idx_files_that_are_not_whole(tmp_path: Path) -> None:
 
 def test_the_single_file_of_mnist_gives_the_same_task(tmp_path: Path) -> None:
     arrays = write_idx(tmp_path / "mnist", compress=True)
-    keys = ("x_train", "y_train", "x_test", "y_test")
+    a, b, c, d = arrays.values()
     (tmp_path / "other").mkdir()
-    np.savez(tmp_path / "other" / "mnist.npz", **dict(zip(keys, arrays.values(), strict=True)))
+    np.savez(tmp_path / "other" / "mnist.npz", x_train=a, y_train=b, x_test=c, y_test=d)
     one, two = (load("mnist", root=tmp_path / folder) for folder in (".", "other"))
     assert (one.x_train == two.x_train).all()
     assert one.encoder == two.encoder

@@ -68,7 +68,13 @@ class Rules:
     curvature_memory: float = 0.99
     first_curvature: float = 1.0
     means: Literal["adam", "natural"] = "adam"
+
+    # For the first `warmup_epochs` of networks with at least `warmup_weights` weights (the paper warms up its large ones only)
+    # the log-stds of a group move as one number, where they are trained by gradients.  No prior std falls below `min_prior_std`, the
+    # paper's clipping of λ (it took 5e-3 for CNN13 and CNN15, .1 for graphs, and does not say whether a variance or a std).
     warmup_epochs: int = 0
+    warmup_weights: int = 1_000_000
+    min_prior_std: float = 0.0
 
     # Steps.  Adam moves a weight by about its rate, so the rate is given in stds of the prior at the start, which follow the
     # scale of the network and of its inputs.  It falls to zero within stage 1 because wandering means are charged in the KL.
@@ -157,9 +163,11 @@ class Rules:
         if self.start == "knee":
             at_start = bound.at_start().numpy()
             good = np.flatnonzero(at_start <= at_start.min() + self.knee * abs(at_start.min()))
-            return float(np.exp(bound.moment.log_stds[good.max()]))
-        scale = mean_abs(posterior.prior_mean)
-        return math.sqrt(scale) if self.start == "mean_abs_variance" else scale
+            found = float(np.exp(bound.moment.log_stds[good.max()]))
+        else:
+            scale = mean_abs(posterior.prior_mean)
+            found = math.sqrt(scale) if self.start == "mean_abs_variance" else scale
+        return max(found, self.min_prior_std)
 
 
 AUTO = Rules(name="auto", start="knee", stage2_share=0.0)

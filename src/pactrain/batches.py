@@ -11,9 +11,10 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
+from pactrain.augment import Augmented, Transform
 from pactrain.errors import DataError
 from pactrain.nodes import is_graph, nodes_of
-from pactrain.seeds import seed_global
+from pactrain.seeds import generator, seed_global
 
 EVALUATION_BATCH = 1024
 
@@ -32,11 +33,18 @@ class Batches(Protocol):
 
 
 class TensorBatches:
-    """Examples held as tensors on the device; batches are rows picked by index."""
+    """Examples held as tensors on the device; batches are rows picked by index.
 
-    def __init__(self, tensors: tuple[Tensor, ...], batch_size: int) -> None:
+    A `transform` changes the inputs of training batches, and of no others; `counts` is how often the training objective
+    counts an example (see `augment.py`).
+    """
+
+    def __init__(
+        self, tensors: tuple[Tensor, ...], batch_size: int, *, transform: Transform | None = None, counts: int = 1
+    ) -> None:
         self.tensors = tensors
         self.batch_size = batch_size
+        self.transform, self.counts = transform, counts
 
     def __len__(self) -> int:
         return len(self.tensors[0])
@@ -45,6 +53,14 @@ class TensorBatches:
         return tuple(t[index] for t in self.tensors)
 
     def epoch(self, seed: int) -> Iterator[tuple[Tensor, ...]]:
+        for step, batch in enumerate(self._shuffled(seed)):
+            if self.transform is None:
+                yield batch
+            else:
+                changes = generator(batch[0].device, seed, "augment", step)
+                yield self.transform(batch[0], changes), *batch[1:]
+
+    def _shuffled(self, seed: int) -> Iterator[tuple[Tensor, ...]]:
         n = len(self)
         if self.batch_size >= n:
             yield self.tensors
@@ -61,16 +77,20 @@ class TensorBatches:
 
     def chunks(self, size: int) -> Iterator[tuple[Tensor, ...]]:
         """Every example once, `size` at a time."""
-        for a in range(0, len(self), size):
-            yield tuple(t[a : a + size] for t in self.tensors)
+        starts = list(range(0, len(self), size))
+        if len(starts) > 1 and len(self) - starts[-1] == 1 < size:
+            starts.pop()  # BatchNorm cannot take a single row
+        for a, b in itertools.pairwise([*starts, len(self)]):
+            yield tuple(t[a:b] for t in self.tensors)
 
     def split(self, part: float, seed: int) -> "tuple[PriorRows, BoundRows]":
         """Two disjoint sets of rows, the first with `part` of them, chosen by the seed."""
         order = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed)).to(self.tensors[0].device)
         cut = round(part * len(self))
+        first, rest = self._rows(order[:cut]), self._rows(order[cut:])
         return (
-            PriorRows(self._rows(order[:cut]), self.batch_size),
-            BoundRows(self._rows(order[cut:]), self.batch_size),
+            PriorRows(first, self.batch_size, transform=self.transform),
+            BoundRows(rest, self.batch_size, transform=self.transform, counts=self.counts),
         )
 
     def subset(self, examples: int, seed: int) -> list[tuple[Tensor, ...]]:
@@ -155,6 +175,13 @@ def as_batches(
     """
     if isinstance(data, (TensorBatches, LoaderBatches)):
         return data
+    if isinstance(data, Augmented):
+        plain = as_batches(data.data, batch_size=batch_size, device=device, dtype=dtype, role=role)
+        if not isinstance(plain, TensorBatches):
+            raise DataError(
+                "only an (X, y) pair of arrays or a TensorDataset can be augmented; others bring their own changes"
+            )
+        return TensorBatches(plain.tensors, plain.batch_size, transform=data.transform, counts=data.counts)
     if is_graph(data):
         nodes = nodes_of(data, role, device=device, dtype=dtype or torch.get_default_dtype())
         return LoaderBatches([nodes], device)

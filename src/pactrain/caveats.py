@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from torch import Tensor, nn
 
 from pactrain.audit import shared_rows
-from pactrain.batches import Batches, BoundRows, PriorRows
+from pactrain.batches import Batches, BoundRows, PriorRows, TensorBatches
 from pactrain.certificate import Statement
 from pactrain.modes import batch_norms
 from pactrain.posterior import Posterior
@@ -79,4 +79,14 @@ def prior_remarks(accuracy: float | None, majority: float | None) -> list[str]:
     return [
         f"the initial network already names {100 * accuracy:.0f} % rightly: if its weights were trained on these examples, "
         "nothing here is certified; use prior_data, or weights from other data"
+    ]
+
+
+def counting_remarks(batches: Batches) -> list[str]:
+    """What is said of an objective that counts augmented copies as examples."""
+    if not isinstance(batches, TensorBatches) or batches.counts == 1:
+        return []
+    return [
+        f"the objective that was trained with counted every example {batches.counts} times (heuristic: augmented copies are "
+        "not independent examples); apart from the heuristic numbers, everything here counts it once"
     ]

@@ -18,7 +18,7 @@ from pactrain.batches import Batches, TensorBatches
 from pactrain.bounds.unbounded import Unbounded
 from pactrain.budget import Budget, parse_budget
 from pactrain.calibration import calibration
-from pactrain.caveats import check_disjoint, prior_remarks
+from pactrain.caveats import check_disjoint, counting_remarks, prior_remarks
 from pactrain.certificate import Certificate
 from pactrain.certify import certify
 from pactrain.errors import DataError, PactrainError, TrainingError
@@ -32,10 +32,12 @@ from pactrain.objectives import make_bound, rules_with, training_loss
 from pactrain.posterior import Posterior
 from pactrain.preparation import (
     TRAINED,
+    augmentation,
     channels_last,
     choose_device,
     class_shares,
     configuration,
+    counts,
     entropy,
     give_memory_back,
     look_at_data,
@@ -96,7 +98,8 @@ def fit(
     """Train `model` in place by minimising a PAC-Bayes bound on `data`; nothing has to be tuned.
 
     data:       `(X, y)`, a Dataset, a DataLoader, any re-iterable of batches, or a torch-geometric `Data`, whose train_mask (or
-                all labelled nodes) is trained on; `test=` the same graph measures its test_mask.
+                all labelled nodes) is trained on; `test=` the same graph measures its test_mask.  `pactrain.augment.augmented((X, y))`
+                flips and crops images.
     loss:       a name (see `pactrain.losses.LOSSES`) or `loss(predict, batch) -> one loss an example`.
     prior:      "layer", "tensor", "model", or a `Prior`.
     bound:      "auto" (what the preset says); "cgf" or "paper", the two forms of the bound for unbounded losses; "kl",
@@ -160,15 +163,22 @@ def fit(
         start, steps = look_at_data(posterior, batches, trained_on)
         n = int(start["n"])
         config = configuration(posterior, spec, loss, rules, delta, seed, limit, n, optimizer)
-        config |= {"bound": bound, "prior_data": prior_data} | (extra_config or {})
+        config |= {"bound": bound, "prior_data": prior_data} | augmentation(batches) | (extra_config or {})
+        charged = n * counts(batches)
         writes = out is not None and ranks.rank() == 0
         folder = RunFolder.open(out, config, resume=resume) if out is not None and writes else None
         moment = scan(posterior, batches, loss, rules, n, steps, seed, tell, folder)
-        std = rules.start_std(posterior, rules.bound(n, delta, moment, len(posterior.groups)))
+        std = rules.start_std(posterior, rules.bound(charged, delta, moment, len(posterior.groups)))
         std = spec.std if spec.std is not None else std
         posterior.reset_std(std)
         objective = make_bound(
-            bound, rules, n=n, delta=delta, moment=moment, groups=len(posterior.groups), start_log_std=math.log(std)
+            bound,
+            rules,
+            n=charged,
+            delta=delta,
+            moment=moment,
+            groups=len(posterior.groups),
+            start_log_std=math.log(std),
         )
         training_mode(model)
         held_gamma = ranks.from_first(rules.held_gamma(posterior, batches, trained_on, std, seed))[0]
@@ -210,7 +220,10 @@ def fit(
             seed=seed,
             test=test_batches,
             caveats=doubts,
-            remarks=[] if prior_data else prior_remarks(start.get("accuracy"), max(shares, default=None)),
+            remarks=[
+                *([] if prior_data else prior_remarks(start.get("accuracy"), max(shares, default=None))),
+                *counting_remarks(batches),
+            ],
             earlier={} if trainer.stage1_end is None else {"end of stage 1": trainer.stage1_end},
             objective=_objective_terms(trainer, moment, history, delta),
             progress=tell,

@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from pactrain import ranks
+from pactrain.augment import FlipCrop
 from pactrain.auto import Rules
 from pactrain.batches import Batches, TensorBatches, as_batches
 from pactrain.budget import Budget
@@ -65,6 +66,20 @@ def read_batches(model: nn.Module, data: Any, rules: Rules, device: torch.device
     if isinstance(batches, TensorBatches):
         batches.batch_size = rules.batch(len(batches))
     return batches
+
+
+def counts(batches: Batches) -> int:
+    """How often the training objective counts an example: once, unless a heuristic for augmented data says otherwise."""
+    return batches.counts if isinstance(batches, TensorBatches) else 1
+
+
+def augmentation(batches: Batches) -> dict[str, Any]:
+    """What the configuration says of augmented data."""
+    if not isinstance(batches, TensorBatches) or batches.transform is None:
+        return {}
+    transform = batches.transform
+    name = repr(transform) if isinstance(transform, FlipCrop) else getattr(transform, "__qualname__", "own")
+    return {"augment": {"transform": name, "counts (heuristic)": batches.counts}}
 
 
 def training_mode(model: nn.Module) -> None:

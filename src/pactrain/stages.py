@@ -47,9 +47,6 @@ and posterior could otherwise widen together at no charge until the noise drowns
 HURRY = 120.0
 """Seconds of a budget below which nothing is compiled."""
 
-WARMUP_WEIGHTS = 1_000_000
-"""The paper warms up its large networks only."""
-
 
 @dataclass
 class Progress:
@@ -102,7 +99,8 @@ class Trainer:
         self.stage1_end: Snapshot | None = None
         rule_epochs = rules.stage1_epochs(steps_per_epoch)
         self.stage1_limit, self.stage2_limit = budget.epochs_of_stages(rule_epochs, rules)
-        self.range = (float(moment.log_stds[0]), float(moment.log_stds[-1]))
+        lowest, highest = float(moment.log_stds[0]), float(moment.log_stds[-1])
+        self.range = (max(lowest, math.log(rules.min_prior_std)) if rules.min_prior_std else lowest, highest)
         own = rules.stds == "curvature" and optimizer is None  # means and stds in one pass
         self.curvature = self._curvature(rules.means if own else "none") if rules.stds == "curvature" else None
         self.optimizer: torch.optim.Optimizer | None = None
@@ -250,7 +248,7 @@ class Trainer:
     def _warm_up(self) -> None:
         """For the first epochs each group's log-stds move as one number."""
         grad = self.posterior.log_std.grad
-        large = self.posterior.num_weights >= WARMUP_WEIGHTS
+        large = self.posterior.num_weights >= self.rules.warmup_weights
         if grad is not None and large and self.progress.epoch < self.rules.warmup_epochs:
             for at in self.posterior.group_slices:
                 grad[at] = grad[at].mean()

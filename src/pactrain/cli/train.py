@@ -40,6 +40,10 @@ class Train:
     """mlp, mlp:600-600-600 (widths), linear; gcn, gat, sage, appnp for graphs; cnn9, cnn13, cnn15, vgg13, vgg19, resnet18, resnet34,
     densenet121 for images, as in resnet18:width=.25,norm=group; or FILE.py:FUNCTION, a function of (inputs, outputs) that
     returns a torch module.  By default mlp; linear for running text, gcn for graphs."""
+    augment: Literal["none", "flip_crop", "flip", "crop"] = "none"
+    """Mirror images and move them by up to 4 pixels, anew in each training step; the certificate sees the originals."""
+    augment_counts: int = 1
+    """A heuristic of the paper, which took 128: the training objective counts every image so many times.  The certificate counts it once."""
     loss: str | None = None
     """cross_entropy, hinge, mse, l1, huber, log_cosh, quantile or quantile:LEVEL; by default from the target."""
     prior: Literal["layer", "tensor", "model"] = "layer"
@@ -82,6 +86,7 @@ class Train:
             load_task,
             newest_unfinished,
             next_folder,
+            training_data,
         )
         from pactrain.fit import fit
         from pactrain.integrations.tensorboard import TensorBoard
@@ -96,7 +101,7 @@ class Train:
         with Bars(screen) as bars, ExitStack() as stack:
             result = fit(
                 make_model(network, task.inputs, task.outputs, self.seed),
-                task.train,
+                training_data(task, self.augment, self.augment_counts),
                 loss=named_loss(self.loss, task.encoder.kind, unit=task.encoder.target_std),
                 prior=self.prior,
                 bound=self.bound,

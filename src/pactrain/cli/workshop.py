@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from pactrain.augment import augmented
 from pactrain.batches import Batches, as_batches
 from pactrain.caveats import check_disjoint
 from pactrain.certificate import Certificate
@@ -16,6 +17,7 @@ from pactrain.data.task import Task
 from pactrain.errors import DataError, PactrainError, RunError
 from pactrain.events import Callback, silent
 from pactrain.losses import named_loss
+from pactrain.models.image import image_shape
 from pactrain.models.named import make_model
 from pactrain.posterior import Posterior
 from pactrain.prior import Prior
@@ -39,6 +41,18 @@ def load_task(command: "Train") -> Task:
         root=command.data_root,
         text=text_columns(command.text, command.encoder),
     )
+
+
+def training_data(task: Task, augment: str, counts: int) -> Any:
+    """The training data as `fit` takes it, its images changed at random if that is asked for."""
+    if augment == "none":
+        if counts != 1:
+            raise PactrainError("--augment-counts goes with --augment flip_crop, flip or crop")
+        return task.train
+    if task.encoder.node_features:
+        raise PactrainError(f"--augment changes images; {task.name} is a graph")
+    channels, side = image_shape(task.inputs)
+    return augmented(task.train, augment, shape=(channels, side, side), counts=counts)  # type: ignore[arg-type]
 
 
 def text_columns(names: tuple[str, ...], encoder: str | None) -> dict[str, str]:

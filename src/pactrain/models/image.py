@@ -16,8 +16,8 @@ from pactrain.models.densenet import densenet
 from pactrain.models.resnet import resnet
 from pactrain.models.vgg import vgg
 
-SIDE = 32
-"""Side of the images that the networks take; smaller ones get a black frame."""
+SIDE, SMALLEST = 32, 8
+"""Side of the images that the networks take; smaller ones get a black frame, and fewer pixels are no image."""
 
 FAMILIES: dict[str, tuple[Callable[..., nn.Sequential], int]] = {
     "cnn9": (cnn, 9),
@@ -56,11 +56,11 @@ def image_shape(inputs: int) -> tuple[int, int]:
     """
     for channels in (1, 3):
         side = math.isqrt(inputs // channels)
-        if channels * side * side == inputs and 1 < side <= SIDE:
+        if channels * side * side == inputs and SMALLEST <= side <= SIDE:
             return channels, side
     raise PactrainError(
-        f"rows of {inputs} numbers are no square images of at most {SIDE}×{SIDE} pixels in one or three channels; "
-        "networks for images cannot take them, use mlp or FILE.py:FUNCTION"
+        f"rows of {inputs} numbers are no square images of {SMALLEST}×{SMALLEST} to {SIDE}×{SIDE} pixels in one or three channels, "
+        "which networks for images and augmentation need; use mlp or FILE.py:FUNCTION, and --augment none"
     )
 
 
