@@ -1,7 +1,7 @@
 """The paper's figures on images, each declared for two scales: the curves that are drawn, and the scan of K."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pactrain.errors import PactrainError
@@ -22,14 +22,16 @@ class Curves:
     panels: Mapping[str, tuple[str, ...]]
     common: Settings
     methods: Mapping[str, Settings]
+    overrides: Settings = field(default_factory=dict)
 
-    def changed(self, changes: Settings) -> "Curves":
+    def changed(self, overrides: Settings) -> "Curves":
         """The same with other settings for all curves."""
-        return replace(self, curves={name: {**settings, **changes} for name, settings in self.curves.items()})
+        return replace(self, overrides={**self.overrides, **overrides})
 
     def table(self) -> Table:
         """The trainings as a table of one column."""
-        return Table(self.title, self.curves, {"": {}}, dict(self.common) | {"looks": "curves"}, self.methods)
+        common = self.common | {"looks": "curves"}
+        return Table(self.title, self.curves, {"": {}}, common, self.methods, overrides=self.overrides)
 
 
 def figure_k(scale: Scale) -> Scan:
@@ -55,7 +57,7 @@ def figure_bounds_training(scale: Scale) -> Curves:
         "Test accuracy while bounds are minimised, CNN9",
         names,
         {"": tuple(names)},
-        common(scale, images=4000, epochs=20, batch_size=250) | {"network": "cnn9"},
+        common(scale, images=3000, epochs=20, batch_size=250) | {"network": "cnn9"},
         of_methods(scale),
     )
 

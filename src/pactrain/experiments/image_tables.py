@@ -108,7 +108,7 @@ def table_bounds(scale: Scale) -> Table:
             "classic, random prior": {"bound": "classic"},
             "bbb, random prior": {"bound": "bbb", "rules": {"bbb_penalty": 0.1}},
         },
-        common=common(scale, images=4000, epochs=epochs, batch_size=250),
+        common=common(scale, images=3000, epochs=epochs, batch_size=250),
         methods=of_methods(scale),
         paper=paper.BOUNDS,
         notes=(

@@ -150,9 +150,7 @@ def plain(
     look = max(1, round(len(training[0]) / (batch_size or 64)))
     started, cpu = time.perf_counter(), time.process_time()
     seen = augmented(training) if augment else training
-    trained = train(
-        model, seen, settings, validation=validation, stop_at=stop_at, look=look, watch=curve, seed=seed
-    )
+    trained = train(model, seen, settings, validation=validation, stop_at=stop_at, look=look, watch=curve, seed=seed)
     metrics: dict[str, Any] = {"seconds": time.perf_counter() - started, "cpu_seconds": time.process_time() - cpu}
     metrics |= {"steps": trained.steps, "test": _accuracy(model, test), "train": trained.train["accuracy"]}
     if trained.validation is not None:

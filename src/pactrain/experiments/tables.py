@@ -38,6 +38,7 @@ class Table:
     spread: bool = False  # the columns are settings of one method: how far apart its scores are is the point
     without: frozenset[tuple[str, str]] = frozenset()  # cells that would mean nothing
     notes: tuple[str, ...] = ()
+    overrides: Settings = field(default_factory=dict)
 
     def cells(self) -> dict[tuple[str, str], "Cell"]:
         """All cells by row and column."""
@@ -59,16 +60,18 @@ class Table:
         }
         return replace(self, **kept)
 
-    def changed(self, changes: Settings) -> "Table":
-        """The same with other settings for all cells."""
-        rows = {name: {**settings, **changes} for name, settings in self.rows.items()}
-        return replace(self, rows=rows, common={**self.common, **changes})
+    def changed(self, overrides: Settings) -> "Table":
+        """The same with other settings for all cells, whatever their rows and columns say."""
+        return replace(self, overrides={**self.overrides, **overrides})
 
     def _cell(self, own: dict[str, Any]) -> "Cell":
-        shared = dict(self.common) | dict(self.methods.get(own.get("method", "pac_bayes"), {}))
-        merged = shared | own
+        shared = {**self.common, **self.methods.get(own.get("method", "pac_bayes"), {})}
+        merged = {**shared, **own}
         if "rules" in merged:
             merged["rules"] = {**shared.get("rules", {}), **own.get("rules", {})}
+        if merged.get("stage2") and self.overrides.get("epochs"):  # as large a part of fewer epochs
+            merged["stage2"] = round(merged["stage2"] * self.overrides["epochs"] / merged["epochs"])
+        merged |= {k: v for k, v in self.overrides.items() if k in merged}
         method, score = merged.pop("method", "pac_bayes"), merged.pop("score", "test")
         merged["network"] = _named(merged["network"], merged.pop("width", 1.0))
         choices = merged.pop("search", {})
