@@ -2,6 +2,9 @@
 
 import dataclasses
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,12 +16,15 @@ from pactrain import risks
 from pactrain.cli.images import IMAGES
 from pactrain.experiments import Run, Store, images
 from pactrain.experiments.costs import cost_of, forward
-from pactrain.experiments.image_figures import FIGURES, Curves, Scan, carry_out_curves, carry_out_scan
+from pactrain.experiments.image_figures import FIGURES, Curves, carry_out_curves, carry_out_scan
 from pactrain.experiments.image_tables import TABLES
+from pactrain.experiments.k_scan import Scan
 from pactrain.experiments.plan import execute
+from pactrain.experiments.shared_out import carry_out_shared
 from pactrain.experiments.store import Row
 from pactrain.experiments.tables import Table, carry_out_table
 from pactrain.report import images as draw
+from tests.recipes import plan
 
 NAMES = {
     "table-bounds", "table-cnn", "table-batch-size", "table-learning-rate", "table-warmup", "table-batch-sizes-vgg",
@@ -51,17 +57,17 @@ class Here:
     def __init__(self, path: Path) -> None:
         self.store, self.done = Store(path / "results.sqlite"), list[Run]()
 
-    def __call__(self, plan: Sequence[Run]) -> list[Row]:
-        for run in plan:
+    def __call__(self, runs: Sequence[Run]) -> list[Row]:
+        for run in runs:
             if self.store.get(run) is None:
                 self.store.write(run, execute(run.config))
                 self.done.append(run)
-        rows = self.store.of(plan)
-        return [rows[run.identity] for run in plan]
+        rows = self.store.of(runs)
+        return [rows[run.identity] for run in runs]
 
 
 def small(table: Table) -> Table:
-    return table.changed({"width": 1 / 32, "images": 64, "test_images": 40, "epochs": 1, "batch_size": 16})
+    return table.changed({"width": 1 / 16, "images": 64, "test_images": 40, "epochs": 1, "batch_size": 16})
 
 
 def test_every_table_and_figure_is_declared_at_both_scales() -> None:
@@ -130,7 +136,7 @@ def test_figures_of_small_runs(cifar: Path) -> None:
     here = Here(cifar)
     tiny: dict[str, Any] = {
         "network": "vgg13",
-        "width": 1 / 32,
+        "width": 1 / 16,
         "images": 64,
         "test_images": 40,
         "epochs": 2,
@@ -155,7 +161,7 @@ def test_figures_of_small_runs(cifar: Path) -> None:
 
 def test_k_is_scanned_std_by_std(cifar: Path) -> None:
     here = Here(cifar)
-    scan = Scan("cnn9:width=.03125", "cifar10", images=40, draws=2, points=4)
+    scan = Scan("cnn9:width=.0625", "cifar10", images=40, draws=2, points=4)
     ks = carry_out_scan(scan, here)
     assert len(here.done) == 4
     assert ks.k.shape == (4, 40)
@@ -166,4 +172,21 @@ def test_k_is_scanned_std_by_std(cifar: Path) -> None:
     for name, drawing in (("k.png", draw.draw_k), ("upper.png", draw.draw_k_upper)):
         draw.write_figure(drawing(ks), cifar / name)
         assert (cifar / name).stat().st_size > 5000
-    json.dumps({k: np.asarray(v).tolist() for k, v in ks.to_dict().items() if k in ("K", "stds")})
+    assert len(json.loads(json.dumps(ks.to_dict()))["K"]) == 4
+
+
+def test_processes_of_torchrun_share_a_plan_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, call = tmp_path / "results.sqlite", ("square", 4, 0.0, str(tmp_path))
+    script = "from tests.recipes import plan; from pactrain.experiments.shared_out import carry_out_shared as shared; "
+    script += f"print(len(shared(plan{call!r}, {str(path)!r})))"
+    environment = os.environ | {"RANK": "1", "WORLD_SIZE": "2"}
+    other = subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE, text=True)
+    monkeypatch.setenv("RANK", "0")
+    monkeypatch.setenv("WORLD_SIZE", "2")
+    rows = carry_out_shared(plan(*call), path)
+    assert [row.metrics["square"] for row in rows if row.metrics] == [0, 1, 4, 9]
+    assert other.communicate()[0] == "4\n"
+    by = [(tmp_path / f"{i}").read_text() for i in range(4)]
+    assert by[0] == by[2] == f"{os.getpid()}\n"  # each run once, half of them here
+    assert by[1] == by[3] == f"{other.pid}\n"
+    assert carry_out_shared(plan(*call), path) == rows

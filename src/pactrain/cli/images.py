@@ -97,7 +97,8 @@ class ImageFigure(ImageRecipe):
         return {**values, "figure": str(path)}
 
     def _drawn(self, screen: "Console", carry_out: "CarryOut") -> tuple[Any, dict[str, Any]]:
-        from pactrain.experiments.image_figures import FIGURES, Scan, carry_out_curves, carry_out_scan
+        from pactrain.experiments.image_figures import FIGURES, carry_out_curves, carry_out_scan
+        from pactrain.experiments.k_scan import Scan
         from pactrain.report import images as draw
 
         declared = FIGURES[self.name](self.scale)

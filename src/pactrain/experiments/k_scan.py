@@ -87,12 +87,12 @@ class Ks:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return {
-            "stds": self.stds,
-            "gamma1": self.gammas,
-            "K": self.k,
-            "K_other_bounds_by_std": self.k_same_std,
+            "stds": self.stds.tolist(),
+            "gamma1": self.gammas.tolist(),
+            "K": self.k.tolist(),
+            "K_other_bounds_by_std": {name: values.tolist() for name, values in self.k_same_std.items()},
             "planes": self.planes,
-            "lemma": self.lemma,
+            "lemma": self.lemma.tolist(),
             "knee": self.knee,
             "mean_abs_weight": self.mean_abs,
             "near_the_knee": self.near(self.knee),

@@ -55,8 +55,9 @@ def _stale(row: Row, before: dict[str, Row]) -> bool:
 
 
 def _own_gpu() -> None:
+    if "LOCAL_RANK" not in os.environ:
+        return
     import torch
 
-    local = int(os.environ.get("LOCAL_RANK", "0"))
-    if local < torch.cuda.device_count():
-        torch.cuda.set_device(local)
+    if int(os.environ["LOCAL_RANK"]) < torch.cuda.device_count():
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))

@@ -54,11 +54,11 @@ class Table:
             for name in names:
                 if name not in there:
                     raise PactrainError(f"there is no {name!r} in this table; there are {', '.join(map(repr, there))}")
-        kept = {
-            "rows": {name: v for name, v in self.rows.items() if name in (rows or self.rows)},
-            "columns": {name: v for name, v in self.columns.items() if name in (columns or self.columns)},
-        }
-        return replace(self, **kept)
+        return replace(
+            self,
+            rows={name: v for name, v in self.rows.items() if name in (rows or self.rows)},
+            columns={name: v for name, v in self.columns.items() if name in (columns or self.columns)},
+        )
 
     def changed(self, overrides: Settings) -> "Table":
         """The same with other settings for all cells, whatever their rows and columns say."""

@@ -60,7 +60,8 @@ def draw_k(ks: Ks) -> "Figure":
             at = int(np.abs(np.log(ks.gammas / gamma)).argmin())
             axes.plot(ks.stds, ks.k[:, at], color=SERIES[i], label=f"ours, γ1 = {gamma:g}")
         for i, (name, value) in enumerate(ks.planes.items()):
-            axes.axhline(value, color=SERIES[3 + i], linestyle=DASHED, label=f"{name}, all stds")
+            style = (i * 5, (5, 5))  # one in the gaps of the other, should they be the same
+            axes.axhline(value, color=SERIES[3 + i], linestyle=style, label=f"{name}, all stds")
         axes.axvline(ks.knee, color=INK, linestyle=":", label="std chosen")
         logarithmic(axes, ks.stds.tolist(), axis="x")
         logarithmic(axes, [float(ks.k.min()), *ks.planes.values()])
@@ -78,6 +79,8 @@ def _surface(axes: Any, ks: Ks) -> None:
     ends = np.log10([ks.k.min(), max(ks.planes.values())])
     axes.plot([spot[0]] * 2, [spot[1]] * 2, ends, color=INK, linestyle=":")
     axes.set(xlabel="log10 prior std", ylabel="log10 γ1", zlabel="log10 K")
+    axes.locator_params(nbins=5)
+    axes.set_box_aspect(None, zoom=0.85)
     axes.view_init(elev=18, azim=-130)
 
 
