@@ -38,7 +38,9 @@ def carry_out_shared(plan: Sequence[Run], store: Store | str | Path, *, progress
     rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     _own_gpu()
     tally = Tally(len(wanted), todo, world, [before[identity] for identity in over])
-    for run in list(todo.values())[rank::world]:
+    for run in list(wanted.values())[rank::world]:  # shares of the whole plan: what is left differs by when one looks
+        if run.identity not in todo:
+            continue
         outcome = execute(run.config)
         kept.write(run, outcome)
         progress(tally.event(run, outcome))
