@@ -64,5 +64,7 @@ def test_group_norm_takes_the_place_of_batch_norm() -> None:
     assert model[1].weight is scale
     assert isinstance(model.get_submodule("3.0"), nn.GroupNorm)
     assert model(torch.ones(2, 3, 5, 5)).shape == (2, 12, 3, 3)
+    single = to_group_norm(nn.Sequential(nn.BatchNorm1d(8)))
+    assert float(single(torch.randn(4, 8)).detach().abs().min()) > 0  # a number alone in its group would become 0
     converted = Posterior(to_group_norm(build("batchnorm")))
     assert "certified" in {s.label for s in certify(converted, rows(), draws=2).statements}

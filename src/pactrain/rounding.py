@@ -33,15 +33,14 @@ def round_prior(posterior: Posterior) -> tuple[Tensor, float]:
 
 def round_prior_dziugaite_roy(posterior: Posterior) -> tuple[Tensor, float]:
     """The prior's log-stds on Dziugaite and Roy's scale, each group rounded to the neighbour that is cheaper in all."""
-    chosen, nats = [], 0.0
-    best = posterior.prior_log_std.detach().clone()
-    for i, log_std in enumerate(posterior.prior_log_std.detach().double().cpu().tolist()):
-        prices = []
-        for rounded, price in dziugaite_roy(log_std):
-            best[i] = rounded
-            prices.append((float(posterior.kl_by_group(best)[i]) + price, rounded, price))
-        _, rounded, price = min(prices)
-        chosen.append(rounded)
-        nats += price
-        best[i] = rounded
-    return torch.tensor(chosen, dtype=torch.float64).to(posterior.prior_log_std), nats
+    own = posterior.prior_log_std.detach()
+    neighbours = [list(dziugaite_roy(log_std)) for log_std in own.double().cpu().tolist()]
+    tried = []
+    for j in range(max(map(len, neighbours), default=0)):  # a group's KL depends on its own std alone: all at once
+        each = [near[min(j, len(near) - 1)] for near in neighbours]
+        rounded = torch.tensor([value for value, _ in each], dtype=torch.float64).to(own)
+        kl = posterior.kl_by_group(rounded).tolist()
+        tried.append([(nats + price, value, price) for nats, (value, price) in zip(kl, each, strict=True)])
+    best = [min(prices) for prices in zip(*tried, strict=True)]
+    chosen = torch.tensor([value for _, value, _ in best], dtype=torch.float64)
+    return chosen.to(own), sum(price for _, _, price in best)

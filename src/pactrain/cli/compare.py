@@ -21,7 +21,7 @@ class Compare:
     """Compare PAC-Bayes training with SGD, Adam and AdamW, whose settings a grid search chooses on a fifth of the training rows."""
 
     data: str = "digits"
-    """digits, breast_cancer, wine, iris, diabetes, mnist, uci:NAME, or a .csv, .parquet or .npz file."""
+    """digits, breast_cancer, wine, iris, diabetes, mnist, fashion_mnist, cifar10, cifar100, uci:NAME, or a .csv, .parquet or .npz file."""
     target: str | None = None
     """The column of the file to predict."""
     task: Literal["auto", "classification", "regression"] = "auto"
@@ -31,7 +31,7 @@ class Compare:
     test_fraction: float | None = None
     """Part of the data held out for the test score (files: 0.2, small named sets: 0.5)."""
     model: str = "mlp"
-    """mlp, mlp:600-600-600 (widths), linear, or FILE.py:FUNCTION, a function of (inputs, outputs) that returns a torch module."""
+    """mlp, mlp:600-600-600 (widths), linear, a network for images (docs/images.md), or FILE.py:FUNCTION, a function of (inputs, outputs) that returns a torch module."""
     seeds: int = 3
     """Number of repetitions, each with a split, initial weights and a search of its own."""
     backend: Literal["loky", "ray", "dask"] = "loky"
