@@ -48,6 +48,7 @@ class Rules:
     gamma_min: float = 0.5
     gamma_max: float = 2000.0
     nats: Literal["ln(1/delta)", "10+3k"] = "ln(1/delta)"
+    bbb_penalty: float = 1.0  # weight of the divergence in the objective "bbb"; other papers search it
 
     # Standard deviations: "curvature" sets them in closed form from a moving average of the curvature, with γ held while
     # training and chosen at the end; "gradient" is the paper's way, Adam on log-stds with the greedy γ.

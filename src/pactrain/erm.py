@@ -3,7 +3,7 @@
 import copy
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -112,6 +112,7 @@ def train(
     validation: Any = None,
     stop_at: int | None = None,
     look: int = LOOK,
+    watch: Callable[[int], None] | None = None,
     seed: int = 0,
     device: str | torch.device = "auto",
 ) -> Trained:
@@ -119,6 +120,7 @@ def train(
 
     With `validation`, the model ends with the best weights seen on that data, and the step is told; it is looked at every
     `look` steps.  `stop_at` ends after so many steps of the schedule: to train again on everything as long as was best.
+    `watch` is called with the number of steps at every look.
 
     >>> X = torch.randn(64, 3, generator=torch.Generator().manual_seed(0)); y = (X[:, 0] > 0).long()
     >>> train(torch.nn.Linear(3, 2), (X, y), Settings(lr=0.1, steps=50)).train["accuracy"] > 0.9
@@ -141,8 +143,12 @@ def train(
         TRAINED.add(model)  # its weights are no data-free prior mean any more
         with dropping(model, settings.dropout):
             for step in _steps(model, batches, chosen, settings, length, until, seed, where):
-                if best is not None and (step % look == 0 or step == until):
+                if step % look and step != until:
+                    continue
+                if best is not None:
                     best.look(step)
+                if watch is not None:
+                    watch(step)
         if best is not None:
             model.load_state_dict(best.weights)
         scores = evaluate(model, batches.ordered(), chosen)

@@ -45,6 +45,8 @@ def make_bound(
     bound: str, rules: Rules, *, n: int, delta: float, moment: Moment, groups: int, start_log_std: float
 ) -> Unbounded | Bound:
     """The objective by name."""
+    if bound == "bbb":
+        return BBB(n, delta, penalty=rules.bbb_penalty)
     if bound in BOUNDED:
         return BOUNDED[bound](n, delta)
     if bound == "subgaussian":

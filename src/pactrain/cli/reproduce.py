@@ -1,7 +1,6 @@
 """`pactrain reproduce`: tables and figures of the paper, its numbers beside ours.  What is in the store is not run again."""
 
 import math
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,49 +8,21 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from pactrain.cli.images import IMAGES, ImageRecipe, costs_shown
 from pactrain.cli.output import Bars, console, table, write_result
+from pactrain.cli.recipe import Recipe
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pactrain.experiments.cells import CarryOut, CellResult
+    from pactrain.experiments.cells import CellResult
 
 GRAPHS = ("cora_ml", "citeseer", "dblp")
 MODELS = ("gcn", "gat", "sage", "appnp")
 
 
 @dataclass
-class _Recipe:
-    store: Path = Path("reproduce.sqlite")
-    """Where results are kept; started again, a recipe goes on where it stopped."""
-    backend: Literal["loky", "ray", "dask"] = "loky"
-    """Processes of this machine, or a cluster."""
-    address: str | None = None
-    """Where the cluster is."""
-    workers: int | None = None
-    """Runs at once; by default one for each core."""
-    data_root: Path | None = None
-    """Folder with data files; then $PACTRAIN_DATA and the user's cache are looked at."""
-    json_to: Annotated[str | None, tyro.conf.arg(name="json")] = None
-    """Write the result as JSON to this file, or to standard output for '-'."""
-
-    def _runner(self, bars: Bars) -> "CarryOut":
-        from pactrain.experiments import Run, carry_out
-        from pactrain.experiments.store import Row
-
-        if self.data_root is not None:
-            os.environ["PACTRAIN_DATA"] = str(self.data_root)  # workers find it there
-
-        def run(plan: Sequence[Run]) -> list[Row]:
-            return carry_out(
-                plan, self.store, backend=self.backend, workers=self.workers, address=self.address, progress=bars
-            )
-
-        return run
-
-
-@dataclass
-class TableGnn(_Recipe):
+class TableGnn(Recipe):
     """Test accuracy of graph networks: PAC-Bayes with its defaults against AdamW searched over a grid."""
 
     graphs: tuple[str, ...] = GRAPHS
@@ -78,7 +49,7 @@ class TableGnn(_Recipe):
                 grid=self.grid,
                 nodes=self.nodes,
                 choose=self.choose,
-                carry_out=self._runner(bars),
+                carry_out=self.runner(bars),
                 every=every,
             )
 
@@ -112,7 +83,7 @@ class FigureGnn(TableGnn):
 
 
 @dataclass
-class TableGlue(_Recipe):
+class TableGlue(Recipe):
     """Accuracy of few-shot text classification: a linear head on a frozen encoder, 100 training rows."""
 
     tasks: tuple[str, ...] = ("sst2", "qnli")
@@ -138,7 +109,7 @@ class TableGlue(_Recipe):
                 grid=self.grid,
                 encoder=self.encoder,
                 choose=self.choose,
-                carry_out=self._runner(bars),
+                carry_out=self.runner(bars),
             )
         show(
             screen, f"Accuracy on the dev set in percent, {self.repeats} samples, {self.grid} grid", cells, self.choose
@@ -149,7 +120,7 @@ class TableGlue(_Recipe):
 
 @dataclass
 class Listing:
-    """What can be reproduced."""
+    """What can be reproduced, and what the recipes on images cost."""
 
     json_to: Annotated[str | None, tyro.conf.arg(name="json")] = None
     """Write the list as JSON to this file, or to standard output for '-'."""
@@ -157,14 +128,24 @@ class Listing:
     def run(self) -> int:
         """Carry it out."""
         screen = console(self.json_to)
-        names = {name: (kind.__doc__ or "").strip() for name, kind in RECIPES.items()}
-        for name, about in names.items():
-            screen.print(f"{name:12} {about}", markup=False)
+        names: dict[str, Any] = {name: {"about": (kind.__doc__ or "").strip()} for name, kind in RECIPES.items()}
+        for name, values in names.items():
+            screen.print(f"{name:12} {values['about']}", markup=False)
+        names |= costs_shown(screen)
         write_result(self.json_to, names)
         return 0
 
 
 RECIPES: dict[str, type] = {"table-gnn": TableGnn, "figure-gnn": FigureGnn, "table-glue": TableGlue}
+
+if TYPE_CHECKING:
+    OfImages = ImageRecipe
+else:
+    OfImages = tyro.extras.subcommand_type_from_defaults(
+        {name: kind(name=name) for name, (kind, _) in IMAGES.items()},
+        {name: about for name, (_, about) in IMAGES.items()},
+        prefix_names=False,
+    )
 
 
 @dataclass
@@ -176,6 +157,7 @@ class Reproduce:
         | Annotated[TableGnn, tyro.conf.subcommand("table-gnn", prefix_name=False)]
         | Annotated[FigureGnn, tyro.conf.subcommand("figure-gnn", prefix_name=False)]
         | Annotated[TableGlue, tyro.conf.subcommand("table-glue", prefix_name=False)]
+        | OfImages
     )
 
     def run(self) -> int:
@@ -183,10 +165,9 @@ class Reproduce:
         return self.recipe.run()
 
 
-def described(recipe: Any, cells: "Sequence[CellResult]") -> dict[str, Any]:
+def described(recipe: Recipe, cells: "Sequence[CellResult]") -> dict[str, Any]:
     """The options that shaped a result, and its cells."""
-    quiet = ("store", "backend", "address", "workers", "data_root", "json_to", "out")
-    return {"options": {k: v for k, v in vars(recipe).items() if k not in quiet}, "cells": [c.to_dict() for c in cells]}
+    return {"options": recipe.options(), "cells": [c.to_dict() for c in cells]}
 
 
 def show(screen: "Console", title: str, cells: "Sequence[CellResult]", choose: str) -> None:

@@ -106,6 +106,11 @@ def compare(
 
 def _choose(cell: Cell, rows: Mapping[str, Row], choose: Choose) -> list[int]:
     found = [[rows[run.identity] for run in runs] for runs in cell.trials]
+    return chosen_settings(found, choose)
+
+
+def chosen_settings(found: Sequence[Sequence[Row]], choose: Choose) -> list[int]:
+    """The number of the setting that each seed takes, from the rows of every seed and setting."""
     return _by_validation(found) if choose == "validation" else _by_test(found)
 
 

@@ -1,0 +1,57 @@
+"""What all recipes of `pactrain reproduce` share: where runs are carried out and results kept."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+
+from pactrain.cli.output import Bars
+
+if TYPE_CHECKING:
+    from pactrain.experiments.cells import CarryOut
+
+QUIET = ("store", "backend", "address", "workers", "data_root", "json_to", "out", "name")
+"""Options that do not shape a result."""
+
+
+@dataclass
+class Recipe:
+    """Options of every recipe."""
+
+    store: Path = Path("reproduce.sqlite")
+    """Where results are kept; started again, a recipe goes on where it stopped."""
+    backend: Literal["loky", "ray", "dask"] = "loky"
+    """Processes of this machine, or a cluster."""
+    address: str | None = None
+    """Where the cluster is."""
+    workers: int | None = None
+    """Runs at once; by default one for each core."""
+    data_root: Path | None = None
+    """Folder with data files; then $PACTRAIN_DATA and the user's cache are looked at."""
+    json_to: Annotated[str | None, tyro.conf.arg(name="json")] = None
+    """Write the result as JSON to this file, or to standard output for '-'."""
+
+    def runner(self, bars: Bars) -> "CarryOut":
+        """What carries out a plan."""
+        from pactrain.experiments import Run, carry_out
+        from pactrain.experiments.shared_out import by_torchrun, carry_out_shared
+        from pactrain.experiments.store import Row
+
+        if self.data_root is not None:
+            os.environ["PACTRAIN_DATA"] = str(self.data_root)  # workers find it there
+
+        def run(plan: Sequence[Run]) -> list[Row]:
+            if by_torchrun():
+                return carry_out_shared(plan, self.store, progress=bars)
+            return carry_out(
+                plan, self.store, backend=self.backend, workers=self.workers, address=self.address, progress=bars
+            )
+
+        return run
+
+    def options(self) -> dict[str, Any]:
+        """The options that shaped a result."""
+        return {k: v for k, v in vars(self).items() if k not in QUIET}

@@ -1,0 +1,272 @@
+"""One training on images: what a cell of a table or a curve of a figure is made of.
+
+Seed s draws its own training images, its own initial weights and its own batches; the test images are the same for all.
+"""
+
+import functools
+import hashlib
+import math
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from pactrain.augment import augmented
+from pactrain.auto import CERTIFY, Rules, rules_for
+from pactrain.batches import TensorBatches, as_batches
+from pactrain.data.cifar import normalised, read_cifar10, read_cifar100
+from pactrain.erm import Settings, train
+from pactrain.evaluate import Scores, evaluate
+from pactrain.fit import Result, fit
+from pactrain.losses import LOSSES
+from pactrain.models.image import image_model
+from pactrain.modes import evaluating
+from pactrain.objectives import BOUNDED
+from pactrain.posterior import Posterior
+from pactrain.preparation import choose_device
+from pactrain.search import hold_out
+from pactrain.seeds import derive
+
+Pair = tuple[Tensor, Tensor]
+Looks = Literal["", "curves", "predictors"]
+
+CLASSES = {"cifar10": 10, "cifar100": 100}
+CURVE_EXAMPLES = 2048
+"""Images on which the curves of plain training are measured, as many as `fit` takes for its own."""
+
+DRAWS = 20
+"""Networks drawn to judge the randomised predictor and the ensemble."""
+
+
+def pac_bayes(
+    *,
+    seed: int,
+    network: str,
+    data: str,
+    images: int,
+    test_images: int,
+    epochs: int | None,
+    stage2: int = 0,
+    lr: float | None = None,
+    preset: str = "auto",
+    bound: str = "auto",
+    prior: str = "layer",
+    prior_data: float = 0.0,
+    batch_size: int | None = None,
+    momentum: float | None = None,
+    augment: bool = False,
+    counts: int = 1,
+    rules: Mapping[str, Any] | None = None,
+    looks: Looks = "",
+) -> dict[str, Any]:
+    """`epochs` of the bound, None for as many as the rules say, and `stage2` of the loss alone.
+
+    prior_data: part of the images on which the prior is trained first, for as many epochs.
+    momentum:   takes torch's SGD with the rate of the rules in the place of Adam.
+    augment:    flips and crops; `counts` is the paper's heuristic of counting copies.
+    rules:      what else to change in the preset.
+    looks:      "curves" keeps the history, "predictors" measures draws of the network too.
+    """
+    changes = dict(rules or {}) | ({} if lr is None else {"lr": lr})
+    chosen = _rules(preset, bound, epochs, stage2, batch_size, changes)
+    training, test = images_of(data, images, test_images, seed)
+    model = image_model(network, training[0][0].numel(), CLASSES[data], seed=seed)
+    untrained = _accuracy(model, test) if looks == "curves" else None
+    started, cpu = time.perf_counter(), time.process_time()
+    result = fit(
+        model,
+        augmented(training, counts=counts) if augment else training,
+        prior=prior,
+        bound=bound,
+        preset=chosen,
+        test=test if looks == "curves" else None,
+        seed=seed,
+        budget=f"{math.ceil(epochs / prior_data)} epochs" if prior_data and epochs else None,
+        prior_data=prior_data,
+        optimizer=None if momentum is None else _sgd(chosen, momentum),
+    )
+    metrics = {"seconds": time.perf_counter() - started, "cpu_seconds": time.process_time() - cpu}
+    metrics |= {key: result.metrics[key] for key in ("steps", "held_gamma", "learning_rate")}
+    metrics |= {"test": _accuracy(model, test), "train": result.metrics["train"]["accuracy"]}
+    if looks == "curves":
+        metrics |= _told(result) | {"untrained": untrained}
+    return metrics | (_predictors(result.posterior, test, seed) if looks == "predictors" else {})
+
+
+def _rules(
+    preset: str, bound: str, epochs: int | None, stage2: int, batch_size: int | None, changes: dict[str, Any]
+) -> Rules:
+    start = CERTIFY if bound in BOUNDED and preset == "auto" else rules_for(preset)
+    if batch_size is not None:
+        changes |= {"batch_size": batch_size, "large_batch_size": batch_size}
+    if epochs is not None:
+        changes |= {"fixed_epochs": epochs, "stage2_share": stage2 / epochs}
+    return start.replace(**changes)
+
+
+def _sgd(rules: Rules, momentum: float) -> Callable[[list[dict[str, Any]]], torch.optim.Optimizer]:
+    lr = rules.lr or 1e-3
+    return lambda groups: torch.optim.SGD(groups, lr=lr, momentum=momentum)
+
+
+def plain(
+    *,
+    seed: int,
+    network: str,
+    data: str,
+    images: int,
+    test_images: int,
+    epochs: int,
+    optimizer: Literal["sgd", "adam", "adamw"],
+    lr: float = 1e-3,
+    momentum: float = 0.0,
+    weight_decay: float = 0.0,
+    noise: float = 0.0,
+    schedule: Literal["constant", "cosine"] = "constant",
+    batch_size: int | None = None,
+    augment: bool = False,
+    held_out: bool = False,
+    stop_at: int | None = None,
+    looks: Looks = "",
+) -> dict[str, Any]:
+    """Plain training; with `held_out` a fifth of the images judges it once an epoch, `stop_at` ends it after so many steps."""
+    everything, test = images_of(data, images, test_images, seed)
+    training, validation = hold_out(everything, seed) if held_out else (everything, None)
+    model = image_model(network, everything[0][0].numel(), CLASSES[data], seed=seed)
+    settings = Settings(
+        optimizer,
+        lr,
+        momentum=momentum,
+        weight_decay=weight_decay,
+        noise=noise,
+        schedule=schedule,
+        batch_size=batch_size,
+        epochs=epochs,
+    )
+    curve = _Curve(model, everything, test, seed) if looks == "curves" else None
+    look = max(1, round(len(training[0]) / (batch_size or 64)))
+    started, cpu = time.perf_counter(), time.process_time()
+    seen = augmented(training) if augment else training
+    trained = train(model, seen, settings, validation=validation, stop_at=stop_at, look=look, watch=curve, seed=seed)
+    metrics: dict[str, Any] = {"seconds": time.perf_counter() - started, "cpu_seconds": time.process_time() - cpu}
+    metrics |= {"steps": trained.steps, "test": _accuracy(model, test), "train": trained.train["accuracy"]}
+    if trained.validation is not None:
+        scores = {"validation": trained.validation["accuracy"], "validation_loss": trained.validation["loss"]}
+        metrics |= scores | {"best_step": trained.best_step}
+    return metrics | ({"history": curve.records} if curve is not None else {})
+
+
+# -- data --------------------------------------------------------------------------------------------------------------
+
+
+@functools.lru_cache(maxsize=4)
+def images_of(data: str, images: int, test_images: int, seed: int) -> tuple[Pair, Pair]:
+    """Training images drawn by the seed, and test images."""
+    return _pick(_read(data, True), images, derive(seed, "images")), _pick(_read(data, False), test_images, 0)
+
+
+@functools.cache
+def digest_of(data: str) -> str:
+    """A fingerprint of a set of images, whatever layout it came in."""
+    state = hashlib.blake2b(digest_size=16)
+    for train_part in (True, False):
+        for array in _read(data, train_part):
+            state.update(array.tobytes())
+    return state.hexdigest()
+
+
+def _read(data: str, train_part: bool) -> tuple[Any, Any]:
+    return (read_cifar10 if data == "cifar10" else read_cifar100)(train=train_part)
+
+
+def _pick(read: tuple[Any, Any], count: int, seed: int) -> Pair:
+    x, y = read
+    order = torch.randperm(len(x), generator=torch.Generator().manual_seed(seed))[:count].numpy()
+    return torch.from_numpy(normalised(x[order])), torch.from_numpy(y[order])
+
+
+# -- what is measured --------------------------------------------------------------------------------------------------
+
+
+def _batches(pair: Pair) -> TensorBatches:
+    found = as_batches(pair, batch_size=None, device=choose_device("auto"))
+    assert isinstance(found, TensorBatches)
+    return found
+
+
+def _scores(model: nn.Module, pair: Pair) -> Scores:
+    return evaluate(model, _batches(pair).ordered(), LOSSES["cross_entropy"])
+
+
+def _accuracy(model: nn.Module, pair: Pair) -> float:
+    return _scores(model, pair)["accuracy"]
+
+
+class _Curve:
+    """Scores of plain training, epoch by epoch."""
+
+    def __init__(self, model: nn.Module, training: Pair, test: Pair, seed: int) -> None:
+        self.model, self.records = model, list[dict[str, Any]]()
+        self.parts = {
+            "train": (training[0][:CURVE_EXAMPLES], training[1][:CURVE_EXAMPLES]),
+            "test": (test[0][:CURVE_EXAMPLES], test[1][:CURVE_EXAMPLES]),
+        }
+
+    def __call__(self, step: int) -> None:
+        """Look at the network."""
+        scores = {name: _scores(self.model, pair) for name, pair in self.parts.items()}
+        self.records.append({"epoch": len(self.records) + 1, "stage": 1} | scores)
+
+
+def _told(result: Result) -> dict[str, Any]:
+    """What figures are drawn from: the history, which group is what kind of layer, and the scan."""
+    keys = (
+        "epoch",
+        "stage",
+        "risk",
+        "train",
+        "test",
+        "kl",
+        "gamma",
+        "bound",
+        "complexity",
+        "prior_std",
+        "posterior_std",
+    )
+    return {
+        "history": [{key: record[key] for key in keys} for record in result.history],
+        "kinds": {group: _kind(result.model, group) for group in result.posterior.groups},
+        "moment": result.moment.to_dict(),
+        "rules": {k: result.config["rules"][k] for k in ("average", "mode", "at", "gamma_min", "gamma_max")},
+    }
+
+
+def _kind(model: nn.Module, group: str) -> str:
+    try:
+        layer = model.get_submodule(group)
+    except AttributeError:
+        return "other"
+    kinds = {"convolution": nn.Conv2d, "norm": (_BatchNorm, nn.GroupNorm), "linear": nn.Linear}
+    return next((name for name, kind in kinds.items() if isinstance(layer, kind)), "other")  # type: ignore[arg-type]
+
+
+@torch.no_grad()
+def _predictors(posterior: Posterior, test: Pair, seed: int) -> dict[str, float]:
+    """Test accuracy of one drawn network, on average over draws, and of their averaged probabilities."""
+    right, counted = torch.zeros(2, dtype=torch.float64), 0
+    with evaluating(posterior.model):
+        for x, y in _batches(test).ordered():
+            total = torch.zeros(())
+            for draw in range(DRAWS):
+                source = torch.Generator(x.device).manual_seed(derive(seed, "predictors", draw))
+                with posterior.sampled(source) as model:
+                    probabilities = model(x).softmax(1)
+                right[0] += float((probabilities.argmax(1) == y).sum()) / DRAWS
+                total = total + probabilities
+            right[1] += float((total.argmax(1) == y).sum())
+            counted += len(y)
+    one, ensemble = (right / counted).tolist()
+    return {"randomised": one, "ensemble": ensemble}
