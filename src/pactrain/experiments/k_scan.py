@@ -11,9 +11,10 @@ from pactrain.auto import AUTO
 from pactrain.experiments.images import CLASSES, digest_of, images_of
 from pactrain.experiments.plan import Run
 from pactrain.models.image import image_model
-from pactrain.moment import Array, Moment, estimate_moment, log_grid
+from pactrain.moment import Array, Moment, log_grid
 from pactrain.posterior import Posterior, mean_abs
 from pactrain.prior import Prior
+from pactrain.scan import estimate_moment
 
 GAMMAS = (0.01, 10.0, 40)
 """Lowest and highest γ and their number: the paper's γ2, and a γ1 small enough to stand for zero."""
@@ -104,7 +105,9 @@ def put_together(rows: Sequence[dict[str, Any]]) -> Ks:
     moments = [Moment.from_dict({k: v for k, v in row.items() if k != "mean_abs"}) for row in rows]
     parts = ("log_stds", "log_moments", "means", "variances", "errors", "negative")
     joined = {name: np.concatenate([getattr(m, name) for m in moments]) for name in parts}
-    moment = Moment(gammas=moments[0].gammas, n=moments[0].n, n_used=moments[0].n_used, **joined)
+    first = moments[0]
+    measured = sum(m.measured for m in moments)
+    moment = Moment(gammas=first.gammas, n=first.n, n_used=first.n_used, measured=measured, **joined)
     bound = AUTO.bound(moment.n, 0.05, moment, 1)
     at_start = bound.at_start().numpy()
     good = np.flatnonzero(at_start <= at_start.min() * (1 + AUTO.knee))
