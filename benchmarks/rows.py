@@ -75,6 +75,29 @@ def table(name: str, seed: int) -> Problem:
     return tensors(build, x, y, x_test, y_test, seed, unit=task.encoder.target_std if not task.encoder.classes else 1.0)
 
 
+def wrong_labels(name: str, share: float, seed: int) -> Problem:
+    """A table of classes with some of the training labels drawn at random."""
+    task = load_named(name, test_fraction=None, seed=seed, split=seed, root=None)
+    x, y, x_test, y_test = (torch.as_tensor(v) for v in (task.x_train, task.y_train, task.x_test, task.y_test))
+    source = torch.Generator().manual_seed(seed)
+    wrong = torch.rand(len(y), generator=source) < share
+    y = torch.where(wrong, torch.randint(task.outputs, (len(y),), generator=source), y)
+    return tensors(lambda: mlp(task.inputs, task.outputs, seed=seed), x, y, x_test, y_test, seed)
+
+
+def quality(seed: int) -> Problem:
+    """wine_quality_red as four classes: up to 4, 5, 6, from 7 on."""
+    task = load_named("uci:wine_quality_red", test_fraction=None, seed=seed, split=seed, root=None)
+    x, x_test = torch.as_tensor(task.x_train), torch.as_tensor(task.x_test)
+    y, y_test = (
+        torch.as_tensor(
+            np.clip(np.rint(v.ravel() * task.encoder.target_std + task.encoder.target_mean) - 4, 0, 3)
+        ).long()
+        for v in (task.y_train, task.y_test)
+    )
+    return tensors(lambda: mlp(task.inputs, 4, seed=seed), x, y, x_test, y_test, seed)
+
+
 def small_cnn(channels: int, size: int, classes: int, *, norm: bool = False, width: int = 16) -> nn.Sequential:
     layers: list[nn.Module] = []
     for a, b in ((channels, width), (width, 2 * width), (2 * width, 2 * width)):
@@ -167,6 +190,8 @@ def sst2(seed: int, n: int = 100) -> Problem:
 ROWS: dict[str, Callable[[int], Problem]] = {
     **{name: functools.partial(table, name) for name in ("digits", "breast_cancer", "wine", "iris", "diabetes")},
     **{f"uci:{s}": functools.partial(table, f"uci:{s}") for s in ("concrete", "energy", "wine_quality_red", "yacht")},
+    "digits, 30 % of labels random": functools.partial(wrong_labels, "digits", 0.3),
+    "wine_quality_red as classes": quality,
     **{f"mnist {n} {k}": functools.partial(mnist, n, k) for n in (1000, 10_000) for k in ("mlp", "cnn")},
     **{f"cifar10 5000 {k}": functools.partial(cifar, k == "batchnorm") for k in ("cnn", "batchnorm")},
     **{
