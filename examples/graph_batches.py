@@ -1,7 +1,6 @@
 """Mini-batches of a graph: some labelled nodes at a time, with all nodes within two hops, as NeighborLoader makes them.
 
-torch-geometric's own NeighborLoader needs pyg-lib or torch-sparse, which have no ready builds for every torch; its batches
-(`x`, `edge_index`, `y`, the first `batch_size` nodes being the labelled ones) are used in the same way.
+torch-geometric's own NeighborLoader needs pyg-lib or torch-sparse, which have no ready builds for every torch.
 """
 
 import torch
@@ -36,8 +35,7 @@ def loss(predict, batch):
 
 
 model = GraphSAGE(2, 32, num_layers=2, out_channels=3)
-batches = [batch(part) for part in train.split(40)]
-notes = ["nodes of one graph are not independent examples"]
-pactrain.fit(model, batches, loss=loss, caveats=notes, budget="60 epochs")
+doubts = ["nodes of one graph are not independent examples"]
+pactrain.fit(model, [batch(part) for part in train.split(40)], loss=loss, caveats=doubts, budget="60 epochs")
 right = model(x, edges)[test].argmax(1) == group[test]
 print(f"3 batches of 40 labelled nodes, accuracy on the other {len(test)}: {right.float().mean():.3f}")
