@@ -67,7 +67,7 @@ class Here:
 
 
 def small(table: Table) -> Table:
-    return table.changed({"width": 1 / 16, "images": 64, "test_images": 40, "epochs": 1, "batch_size": 16})
+    return table.changed({"width": 1 / 16, "images": 32, "test_images": 40, "epochs": 1, "batch_size": 16})
 
 
 def test_every_table_and_figure_is_declared_at_both_scales() -> None:
@@ -138,7 +138,7 @@ def test_figures_of_small_runs(cifar: Path) -> None:
     tiny: dict[str, Any] = {
         "network": "vgg13",
         "width": 1 / 16,
-        "images": 64,
+        "images": 32,
         "test_images": 40,
         "epochs": 2,
         "batch_size": 16,
