@@ -190,7 +190,7 @@ def sst2(seed: int, n: int = 100) -> Problem:
 ROWS: dict[str, Callable[[int], Problem]] = {
     **{name: functools.partial(table, name) for name in ("digits", "breast_cancer", "wine", "iris", "diabetes")},
     **{f"uci:{s}": functools.partial(table, f"uci:{s}") for s in ("concrete", "energy", "wine_quality_red", "yacht")},
-    "digits, 30 % of labels random": functools.partial(wrong_labels, "digits", 0.3),
+    "digits 30 % random labels": functools.partial(wrong_labels, "digits", 0.3),
     "wine_quality_red as classes": quality,
     **{f"mnist {n} {k}": functools.partial(mnist, n, k) for n in (1000, 10_000) for k in ("mlp", "cnn")},
     **{f"cifar10 5000 {k}": functools.partial(cifar, k == "batchnorm") for k in ("cnn", "batchnorm")},

@@ -81,7 +81,7 @@ class LeftOut:
             slopes, curvatures = self._under_noise()
             directions = self._directions(outputs[0].shape[1:], slopes)
             kernel = gamma * self._kernel(directions[:DIRECTIONS])
-            weights = self.n / self.count * curvatures.clamp(min=0.0).double() / max(1, len(directions))
+            weights = self.n / self.count * curvatures.clamp(min=0.0).double()
             root = weights.sqrt()
             inner = torch.eye(len(root), dtype=root.dtype, device=root.device) + root[:, None] * kernel * root
             left = root[:, None] * kernel
@@ -142,27 +142,29 @@ class LeftOut:
         return rows[example.argsort()]
 
     def _under_noise(self) -> tuple[Tensor, Tensor]:
-        """Slopes of the losses in their outputs, and the trace of their curvature there, averaged over draws of the posterior."""
+        """Slopes of the losses in their outputs, and their curvature along these, averaged over draws of the posterior."""
         parts = []
         for draw in range(DRAWS):
             noise = torch.Generator(self.posterior.log_std.device).manual_seed(derive(self.seed, "left out", draw))
             with torch.no_grad(), self.posterior.sampled(noise):
                 drawn = [self._output(batch) for batch, _, _ in self.shown]
-            found = [self._derivatives(output, shown, draw) for output, shown in zip(drawn, self.shown, strict=True)]
+            found = [self._derivatives(output, shown) for output, shown in zip(drawn, self.shown, strict=True)]
             parts.append((torch.cat([slope for slope, _ in found]), torch.cat([curvature for _, curvature in found])))
         slopes, curvatures = zip(*parts, strict=True)
         return torch.stack(slopes).mean(0), torch.stack(curvatures).mean(0)
 
-    def _derivatives(self, output: Tensor, shown: Shown, draw: int) -> tuple[Tensor, Tensor]:
+    def _derivatives(self, output: Tensor, shown: Shown) -> tuple[Tensor, Tensor]:
+        """The slope of each loss, and its curvature along that slope: along other directions a loss is flat, or soon will be."""
         batch, _, rows = shown
         output = output.detach().requires_grad_()
         slope = torch.autograd.grad(self._losses(output, batch).sum(), output, create_graph=True)[0]
-        signs = _signs(output.shape[1:], derive(self.seed, "signs", draw)).to(output)
-        bent = torch.zeros_like(output)
+        flat = slope.detach().reshape(len(output), -1)
+        along = (flat / flat.norm(dim=1, keepdim=True).clamp(min=1e-30)).reshape(output.shape)
+        bent = None
         if slope.requires_grad:
-            bent = torch.autograd.grad((slope * signs).sum(), output, allow_unused=True)[0]
-            bent = torch.zeros_like(output) if bent is None else bent * signs
-        return slope.detach().reshape(len(output), -1)[rows], bent.reshape(len(output), -1)[rows].sum(1)
+            bent = torch.autograd.grad((slope * along).sum(), output, allow_unused=True)[0]
+        bent = torch.zeros_like(output) if bent is None else bent * along
+        return flat[rows], bent.reshape(len(output), -1)[rows].sum(1)
 
     # -- the kernel -------------------------------------------------------------------------------------------------
 
@@ -253,7 +255,3 @@ class LeftOut:
         ends = torch.tensor([at.stop for at in posterior.group_slices])
         group = torch.searchsorted(ends, self.weights, right=True)
         return posterior.prior_log_std.detach().exp()[group.to(posterior.prior_log_std.device)]
-
-
-def _signs(shape: torch.Size, seed: int) -> Tensor:
-    return torch.randint(0, 2, shape, generator=torch.Generator().manual_seed(seed)).double() * 2 - 1
