@@ -11,18 +11,19 @@ from torch import Tensor, nn
 import pactrain
 from pactrain import runs
 from pactrain.auto import AUTO
-from pactrain.gamma_walk import LENGTHS, LONGEST, STEP, STEPS_DOWN, GammaWalk, Kept
+from pactrain.gamma_walk import LENGTHS, STEP, STEPS_DOWN, GammaWalk, Kept
 from pactrain.models.mlp import mlp
 
 SHORT = AUTO.replace(fixed_epochs=16)
 
 
 def walked(losses: list[float]) -> GammaWalk:
-    walk, share = GammaWalk(100.0), 0.0
+    walk, epoch = GammaWalk(100.0, 40), 0.0
     for k, loss in enumerate(losses):
-        share += LENGTHS[min(k, 1)] / LONGEST
-        assert walk.part(share) == 1
-        if not walk.go_on(loss, share):
+        epoch += 40 * LENGTHS[min(k, 1)]
+        assert walk.part(epoch - 1) < 1
+        assert walk.part(epoch) == 1
+        if not walk.go_on(loss, epoch):
             break
     return walk
 
@@ -96,8 +97,17 @@ def test_a_walk_that_was_cut_off_ends_with_the_same_bits(
         assert torch.equal(value, again.model.state_dict()[name]), name
 
 
-def test_a_short_budget_has_no_walk() -> None:
+def test_a_short_budget_is_spent_on_the_guess() -> None:
     model, data = problem(0.35)
     few = pactrain.fit(model, data, preset=SHORT, budget="8 epochs")
     guess = pactrain.fit(problem(0.35)[0], data, preset=SHORT.replace(held="left out"), budget="8 epochs")
     assert few.metrics["held_gamma"] == guess.metrics["held_gamma"]
+    assert all(torch.equal(v, guess.model.state_dict()[k]) for k, v in few.model.state_dict().items())
+
+
+def test_a_walk_cut_short_by_the_budget_ends_at_its_best() -> None:
+    result = pactrain.fit(*problem(0.35), preset=SHORT, budget="14 epochs")  # two epochs after the first question
+    tried = result.metrics["left_out"]
+    assert len(tried) == 1
+    assert result.metrics["held_gamma"] == tried[0]["gamma"]
+    assert result.metrics["stage1"]["risk"] == result.history[11]["risk"]

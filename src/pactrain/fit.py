@@ -193,7 +193,7 @@ def fit(
             objective,
             rules,
             moment=moment,
-            lr=rules.rate(std),
+            lr=rules.rate(std, posterior),
             held_gamma=held_gamma,
             seed=seed,
             steps_per_epoch=steps,

@@ -32,8 +32,8 @@ STEPS_DOWN = 3
 LONGEST = LENGTHS[0] + STEPS_DOWN * LENGTHS[1] + LENGTHS[2]
 """Length of a walk that takes all segments."""
 
-FEWEST_EPOCHS = 16
-"""Epochs of such a walk below which there is none: a segment would be less than an epoch."""
+FEWEST_EPOCHS = 8
+"""Epochs of training at one γ below which there is no walk: the shortest segment would be less than an epoch."""
 
 
 @dataclass
@@ -41,10 +41,12 @@ class GammaWalk:
     """Where the walk is: γ = guess / STEP^here, with the left-out loss of every place it has been to."""
 
     guess: float
+    epochs: int  # of training at one γ
     here: int = 0
     losses: dict[int, float] = field(default_factory=dict)
-    since: float = 0.0  # share of the stage at which the present segment began
+    since: float = 0.0  # epoch at which the present segment began
     last: bool = False
+    record: dict[str, Any] = field(default_factory=dict)  # what the history has of the best place
 
     @property
     def gamma(self) -> float:
@@ -56,15 +58,15 @@ class GammaWalk:
         """The place with the least loss so far."""
         return min(self.losses, key=self.losses.__getitem__)
 
-    def part(self, share: float) -> float:
-        """How much of the present segment is over, at this share of the stage."""
+    def part(self, epoch: float) -> float:
+        """How much of the present segment is over, at this epoch."""
         length = LENGTHS[2] if self.last else LENGTHS[1] if self.losses else LENGTHS[0]
-        return min(1.0, max(0.0, (share - self.since) * LONGEST / length + 1e-9))
+        return min(1.0, max(0.0, (epoch - self.since) / (length * self.epochs) + 1e-9))
 
-    def go_on(self, loss: float, share: float) -> bool:
+    def go_on(self, loss: float, epoch: float) -> bool:
         """Take in the loss at the end of a segment and choose the γ of the next.  False if this was the last."""
         place = self.here
-        self.losses[place], self.since = loss, share
+        self.losses[place], self.since = loss, epoch
         if self.best == place and place < STEPS_DOWN:
             self.here += 1
             return True

@@ -66,7 +66,7 @@ def train_prior(
         bound,
         AUTO,
         moment=moment,
-        lr=AUTO.rate(std),
+        lr=AUTO.rate(std, posterior),
         held_gamma=ranks.from_first(AUTO.held_gamma(posterior, rows, loss, std, seed))[0],
         seed=derive(seed, "prior"),
         steps_per_epoch=steps,

@@ -6,6 +6,7 @@ so a loop continued from a checkpoint is the same loop.
 """
 
 import math
+import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, fields
@@ -104,9 +105,9 @@ class Trainer:
         self.stage1_limit, self.stage2_limit = budget.epochs_of_stages(rule_epochs, rules)
         self.walk: GammaWalk | None = None
         self._best: Kept | None = None
-        longest = min(budget.epochs or math.inf, math.ceil(LONGEST * rule_epochs))
-        if left_out is not None and longest >= FEWEST_EPOCHS:
-            self.walk, self.stage1_limit = GammaWalk(held_gamma), int(longest)
+        if left_out is not None and rule_epochs >= FEWEST_EPOCHS:
+            self.walk = GammaWalk(held_gamma, rule_epochs)
+            self.stage1_limit = min(budget.epochs or sys.maxsize, math.ceil(LONGEST * rule_epochs))
         lowest, highest = float(moment.log_stds[0]), float(moment.log_stds[-1])
         self.range = (max(lowest, math.log(rules.min_prior_std)) if rules.min_prior_std else lowest, highest)
         own = rules.stds == "curvature" and optimizer is None  # means and stds in one pass
@@ -268,10 +269,11 @@ class Trainer:
             return
         p = self.progress
         limit, done = (self.stage1_limit, p.stage1_epochs) if p.stage == 1 else (self.stage2_limit, p.stage2_epochs)
-        share = (done + index / self.steps_per_epoch) / max(1, limit)
+        epoch = done + index / self.steps_per_epoch
+        share = epoch / max(1, limit)
+        if self.walk is not None and p.stage == 1:  # each segment for itself, as far as the budget goes
+            share = max(self.walk.part(epoch), share if self.budget.epochs is not None else 0.0)
         share = min(1.0, max(share, self.budget.share_of_stage(p.stage, now, self.rules)))
-        if self.walk is not None and p.stage == 1:
-            share = self.walk.part(share)
         factor = 0.5 * (1 + math.cos(math.pi * share))
         self.rate = self.lr * factor
         if self.optimizer is not None:
@@ -284,8 +286,8 @@ class Trainer:
         p, rules = self.progress, self.rules
         if p.stage == 1:
             over = p.stage1_epochs >= self.stage1_limit or self.budget.stage1_over(p.seconds, rules)
-            if self.walk is not None and not over:
-                over = self._walk(self.walk)
+            if self.walk is not None:
+                over, record = self._walk(self.walk, over, record)
             if not over:
                 return
             p.stage1 = record
@@ -304,31 +306,37 @@ class Trainer:
             or self.budget.over(p.seconds)
         )
 
-    def _walk(self, walk: GammaWalk) -> bool:
-        """Choose the γ of the next segment if this one is over.  True if it was the last."""
-        p, curvature = self.progress, self.curvature
+    def _walk(self, walk: GammaWalk, over: bool, record: Record) -> tuple[bool, Record]:
+        """Choose the γ of the next segment if this one is over.  Is it the end, and with which record?"""
+        p, curvature, left_out = self.progress, self.curvature, self.left_out
         assert curvature is not None
-        assert self.left_out is not None
-        share = max(p.stage1_epochs / self.stage1_limit, self.budget.share_of_stage(1, p.seconds, self.rules))
-        if walk.part(share) < 1:
-            return False
-        if walk.last:
-            return True
-        started, place = time.monotonic(), walk.here
-        found = self.left_out.mean_loss(walk.gamma) if ranks.rank() == 0 else 0.0
-        more = walk.go_on(ranks.from_first(found)[0], share)
-        if walk.best == place:
-            self._best = Kept({"prior": self.posterior.prior_log_std, **curvature.best()})
-        elif self._best is not None:
-            kept = self._best.back()
-            with torch.no_grad():
-                self.posterior.prior_log_std.copy_(kept.pop("prior"))
-            curvature.restore(curvature.state() | kept)
-            curvature.rest()
+        assert left_out is not None
+        if over and walk.losses and not walk.last:  # in the middle of a segment, with no time for more
+            walk.here, record = walk.best, walk.record
+            self._go_back(curvature)
+        elif not over and walk.part(p.stage1_epochs) == 1:
+            place, started = walk.here, time.monotonic()
+            if walk.last:
+                return True, record
+            found = left_out.mean_loss(walk.gamma) if ranks.rank() == 0 else 0.0
+            over = not walk.go_on(ranks.from_first(found)[0], p.stage1_epochs)
+            if walk.best == place:
+                walk.record, self._best = record, Kept({"prior": self.posterior.prior_log_std, **curvature.best()})
+            else:
+                self._go_back(curvature)
+            p.seconds = ranks.from_first(p.seconds + time.monotonic() - started)[0]
         self.held_gamma = walk.gamma
         curvature.kl_weight = first_weight(self.bound, self.held_gamma)
-        p.seconds = ranks.from_first(p.seconds + time.monotonic() - started)[0]
-        return not more
+        return over, record
+
+    def _go_back(self, curvature: CurvatureStds) -> None:
+        """To the best state of the walk."""
+        assert self._best is not None
+        kept = self._best.back()
+        with torch.no_grad():
+            self.posterior.prior_log_std.copy_(kept.pop("prior"))
+        curvature.restore(curvature.state() | kept)
+        curvature.rest()
 
     def expected_epochs(self) -> int:
         """The epoch at which the present stage is likely to end, by its limits on epochs and on time."""
