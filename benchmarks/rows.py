@@ -93,7 +93,7 @@ def quality(seed: int) -> Problem:
         torch.as_tensor(
             np.clip(np.rint(v.ravel() * task.encoder.target_std + task.encoder.target_mean) - 4, 0, 3)
         ).long()
-        for v in (task.y_train, task.y_test)
+        for v in (task.y_train, np.asarray(task.y_test))
     )
     return tensors(lambda: mlp(task.inputs, 4, seed=seed), x, y, x_test, y_test, seed)
 

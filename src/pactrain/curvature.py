@@ -16,8 +16,9 @@ the weight in place less the mean, and the std follows from h.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import wait
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import pairwise
 from typing import Literal
@@ -146,6 +147,15 @@ class CurvatureStds:
             for at, numbers in self._numbers():
                 self._kernels.draw(h[at], flat.means[at], flat.weights[at], numbers)
         flat.put()
+
+    @contextmanager
+    def drawn(self, seed: int) -> Iterator[None]:
+        """One draw in the network for the length of the block; no memory is needed for it."""
+        self.draw(seed)
+        try:
+            yield
+        finally:
+            self.rest()
 
     def learn(self, rate: float, step: int, *, stds: bool = True) -> None:
         """Take in the gradient at the draw: the curvature average, then the means.  Without `stds` the means alone, by

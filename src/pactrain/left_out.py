@@ -16,7 +16,7 @@ the same for all outputs, and is seen through one random direction among them.
 import itertools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
 import torch
@@ -43,6 +43,8 @@ DIRECTIONS = 2
 
 DRAWS = 16
 """Draws over which slopes and curvatures of the losses are averaged: it is under noise that they balance the prior."""
+
+Drawn = Callable[[int], AbstractContextManager[Any]]
 
 Shown = tuple[Any, Tensor, Tensor]
 """A batch, which of its examples are looked at, and the rows of the network's output that belong to these."""
@@ -75,11 +77,14 @@ class LeftOut:
         self.count = sum(len(picked) for _, picked, _ in self.shown)
         self.weights = picked_weights(posterior.num_weights, source, NUMBERS // max(1, self.count))
 
-    def mean_loss(self, gamma: float) -> float:
-        """The mean loss of the examples, each left out, for a posterior that was trained at `gamma`."""
+    def mean_loss(self, gamma: float, drawn: Drawn | None = None) -> float:
+        """The mean loss of the examples, each left out, for a posterior that was trained at `gamma`.
+
+        `drawn(seed)` puts a draw into the network for the length of a block, if the posterior is not to do it itself.
+        """
         with self._still():
             outputs = [self._output(batch).detach() for batch, _, _ in self.shown]
-            slopes, curvatures = self._under_noise()
+            slopes, curvatures = self._under_noise(drawn or self._sampled)
             directions = self._directions(outputs[0].shape[1:], slopes)
             kernel = gamma * self._kernel(directions[:DIRECTIONS])
             weights = self.n / self.count * curvatures.clamp(min=0.0).double()
@@ -95,6 +100,9 @@ class LeftOut:
                 losses.append(self._losses(moved.reshape(output.shape), batch).detach()[picked].double())
                 done += len(rows)
         return float(torch.cat(losses).mean())
+
+    def _sampled(self, seed: int) -> AbstractContextManager[Any]:
+        return self.posterior.sampled(torch.Generator(self.posterior.log_std.device).manual_seed(seed))
 
     @contextmanager
     def _still(self) -> Iterator[None]:
@@ -142,14 +150,13 @@ class LeftOut:
             raise Opaque
         return rows[example.argsort()]
 
-    def _under_noise(self) -> tuple[Tensor, Tensor]:
+    def _under_noise(self, drawn: Drawn) -> tuple[Tensor, Tensor]:
         """Slopes of the losses in their outputs, and their curvature along these, averaged over draws of the posterior."""
         parts = []
         for draw in range(DRAWS):
-            noise = torch.Generator(self.posterior.log_std.device).manual_seed(derive(self.seed, "left out", draw))
-            with torch.no_grad(), self.posterior.sampled(noise):
-                drawn = [self._output(batch) for batch, _, _ in self.shown]
-            found = [self._derivatives(output, shown) for output, shown in zip(drawn, self.shown, strict=True)]
+            with torch.no_grad(), drawn(derive(self.seed, "left out", draw)):
+                outputs = [self._output(batch) for batch, _, _ in self.shown]
+            found = [self._derivatives(output, shown) for output, shown in zip(outputs, self.shown, strict=True)]
             parts.append((torch.cat([slope for slope, _ in found]), torch.cat([curvature for _, curvature in found])))
         slopes, curvatures = zip(*parts, strict=True)
         return torch.stack(slopes).mean(0), torch.stack(curvatures).mean(0)

@@ -318,7 +318,7 @@ class Trainer:
             place, started = walk.here, time.monotonic()
             if walk.last:
                 return True, record
-            found = left_out.mean_loss(walk.gamma) if ranks.rank() == 0 else 0.0
+            found = left_out.mean_loss(walk.gamma, curvature.drawn) if ranks.rank() == 0 else 0.0
             over = not walk.go_on(ranks.from_first(found)[0], p.stage1_epochs)
             if walk.best == place:
                 walk.record, self._best = record, Kept({"prior": self.posterior.prior_log_std, **curvature.best()})
