@@ -63,7 +63,7 @@ def child(method: str, weights: int) -> None:
             if RESET.exists():
                 phases[event.phase] = max(phases.get(event.phase, 0), since_last())
 
-        pactrain.fit(model, (x, y), preset=AUTO.replace(draws=2), budget="3 epochs", callbacks=(watch,))
+        pactrain.fit(model, (x, y), preset=AUTO.replace(draws=2, fixed_epochs=8), callbacks=(watch,))
         if RESET.exists():
             phases["certify"] = max(phases.get("certify", 0), since_last())
         for phase, value in phases.items():

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 import pactrain
 from pactrain import runs
 from pactrain.auto import AUTO
-from pactrain.gamma_walk import LENGTHS, STEP, STEPS_DOWN, GammaWalk, Kept
+from pactrain.gamma_walk import LENGTHS, STEP, STEPS_DOWN, GammaWalk
+from pactrain.kept import Kept
 from pactrain.models.mlp import mlp
 
 SHORT = AUTO.replace(fixed_epochs=16)

@@ -6,14 +6,9 @@ have, and how noisy the labels are shows only in training.  So stage 1 begins at
 at the best.
 """
 
-import tempfile
-import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
-
-import torch
-from torch import Tensor
 
 from pactrain.batches import Batches
 from pactrain.left_out import LeftOut, Opaque
@@ -85,31 +80,6 @@ class GammaWalk:
         """Go back to a state."""
         vars(self).update(state)
         self.losses = {int(place): loss for place, loss in state["losses"]}
-
-
-class Kept:
-    """Tensors set aside in a temporary file: as large as the network, and seldom wanted back."""
-
-    def __init__(self, tensors: Mapping[str, Tensor]) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - it lives as long as this does
-        weakref.finalize(self, self._file.close)
-        self._like = {name: (t.dtype, t.shape) for name, t in tensors.items()}
-        for tensor in tensors.values():
-            self._file.write(tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().data)
-
-    def __del__(self) -> None:
-        """The file goes with the last reference."""
-        self._file.close()
-
-    def back(self) -> dict[str, Tensor]:
-        """The tensors."""
-        self._file.seek(0)
-        out = {}
-        for name, (dtype, shape) in self._like.items():
-            size = shape.numel() * dtype.itemsize
-            content = bytearray(self._file.read(size))
-            out[name] = torch.frombuffer(content, dtype=dtype).view(shape) if size else torch.empty(shape, dtype=dtype)
-        return out
 
 
 def leave_out(posterior: Posterior, batches: Batches, loss: AnyLoss, n: int, seed: int) -> LeftOut | None:

@@ -35,7 +35,7 @@ EXAMPLES, ONE_BY_ONE, SHARED = 1024, 512, 256
 """Most examples that are looked at: where many go through the network together, each with weights of its own; where they go one
 by one; where they share a forward pass, which each gradient goes back through.  Fewer of n overstate the loss a little."""
 
-NUMBERS = 1 << 24
+NUMBERS = 1 << 23
 """Most numbers of gradients that are held at a time: weights are picked at random where all of them would be more."""
 
 DIRECTIONS = 2
@@ -86,7 +86,7 @@ class LeftOut:
             outputs = [self._output(batch).detach() for batch, _, _ in self.shown]
             slopes, curvatures = self._under_noise(drawn or self._sampled)
             directions = self._directions(outputs[0].shape[1:], slopes)
-            kernel = gamma * self._kernel(directions[:DIRECTIONS])
+            kernel = gamma * self._kernel(directions)
             weights = self.n / self.count * curvatures.clamp(min=0.0).double()
             root = weights.sqrt()
             inner = torch.eye(len(root), dtype=root.dtype, device=root.device) + root[:, None] * kernel * root
@@ -197,14 +197,17 @@ class LeftOut:
                 done += size
             gradients *= stds
             total += gradients @ gradients.T
+        for p in params:
+            if p.grad is not None:
+                p.grad.zero_()
         return total * (self.posterior.num_weights / len(self.weights) / len(directions))
 
     def _directions(self, shape: torch.Size, slopes: Tensor) -> list[Tensor]:
-        """Unit vectors that span the outputs, without their mean where the losses do not see it (as in a softmax)."""
+        """Orthogonal unit vectors among the outputs, without their mean where the losses do not see it (as in a softmax)."""
         width = max(1, shape.numel())
         blind = width > 1 and bool(slopes.sum(1).abs().max() <= 1e-4 * slopes.abs().max())
         source = torch.Generator().manual_seed(derive(self.seed, "directions"))
-        vectors = torch.randn(width, width - blind, generator=source, dtype=torch.float64)
+        vectors = torch.randn(width, min(DIRECTIONS, width - blind), generator=source, dtype=torch.float64)
         if blind:
             vectors -= vectors.mean(0)
         spanning = torch.linalg.qr(vectors)[0].to(slopes)
@@ -215,13 +218,20 @@ class LeftOut:
         if self.alone and self.quick:
             yield from self._together(direction)
             return
-        params = self.posterior.means()
         for batch, picked, rows in self.shown:
             output = None if self.alone else self._output(batch)
             for j, row in zip(picked.tolist(), rows.tolist(), strict=True):
                 own = self._output(tuple(t[j : j + 1] for t in batch))[0] if output is None else output[row]
-                more = output is not None
-                yield 1, torch.autograd.grad((own * direction).sum(), params, retain_graph=more, allow_unused=True)
+                yield 1, self._own_gradients((own * direction).sum(), shared=output is not None)
+
+    def _own_gradients(self, value: Tensor, *, shared: bool) -> list[Tensor | None]:
+        """Gradients of one value, in the memory that training has for gradients."""
+        params = self.posterior.means()
+        for p in params:
+            if p.grad is not None:
+                p.grad.zero_()
+        value.backward(retain_graph=shared, inputs=params)
+        return [p.grad for p in params]
 
     def _together(self, direction: Tensor) -> Iterator[tuple[int, Sequence[Tensor | None]]]:
         """Every example has weights of its own, so that one backward pass gives the gradients of each."""

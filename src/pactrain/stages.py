@@ -25,7 +25,8 @@ from pactrain.checkpoint import pack_optimizer, unpack_optimizer
 from pactrain.curvature import CurvatureStds, Moves
 from pactrain.errors import TrainingError
 from pactrain.evaluate import evaluate, measure
-from pactrain.gamma_walk import FEWEST_EPOCHS, LONGEST, GammaWalk, Kept
+from pactrain.gamma_walk import FEWEST_EPOCHS, LONGEST, GammaWalk
+from pactrain.kept import Kept
 from pactrain.kl_weight import first_weight, followed_weight
 from pactrain.left_out import LeftOut
 from pactrain.losses import AnyLoss, per_example
@@ -318,7 +319,8 @@ class Trainer:
             place, started = walk.here, time.monotonic()
             if walk.last:
                 return True, record
-            found = left_out.mean_loss(walk.gamma, curvature.drawn) if ranks.rank() == 0 else 0.0
+            with curvature.moments_aside():
+                found = left_out.mean_loss(walk.gamma, curvature.drawn) if ranks.rank() == 0 else 0.0
             over = not walk.go_on(ranks.from_first(found)[0], p.stage1_epochs)
             if walk.best == place:
                 walk.record, self._best = record, Kept({"prior": self.posterior.prior_log_std, **curvature.best()})
@@ -332,11 +334,8 @@ class Trainer:
     def _go_back(self, curvature: CurvatureStds) -> None:
         """To the best state of the walk."""
         assert self._best is not None
-        kept = self._best.back()
-        with torch.no_grad():
-            self.posterior.prior_log_std.copy_(kept.pop("prior"))
-        curvature.restore(curvature.state() | kept)
-        curvature.rest()
+        self._best.into({"prior": self.posterior.prior_log_std, **curvature.best()})
+        curvature.follow()
 
     def expected_epochs(self) -> int:
         """The epoch at which the present stage is likely to end, by its limits on epochs and on time."""
