@@ -31,9 +31,9 @@ def walked(losses: list[float]) -> GammaWalk:
 
 def test_it_goes_down_while_the_left_out_loss_falls_and_then_back_to_the_best() -> None:
     clean = walked([0.1, 0.2])
-    assert (clean.here, clean.last, clean.gamma) == (0, True, 100.0)
+    assert (clean.here, clean.gamma) == (0, 100.0)
     noisy = walked([3.0, 2.0, 1.0, 1.5])
-    assert (noisy.here, noisy.last) == (2, True)
+    assert noisy.here == 2
     assert noisy.gamma == pytest.approx(100 / STEP**2)
 
 
@@ -74,7 +74,7 @@ def test_wrong_labels_lead_to_a_smaller_gamma_and_fewer_errors() -> None:
     assert score > at_guess + 0.03
 
 
-@pytest.mark.parametrize("epoch", [8, 14, 17])
+@pytest.mark.parametrize("epoch", [8, 17, 19])
 def test_a_walk_that_was_cut_off_ends_with_the_same_bits(
     epoch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -107,8 +107,8 @@ def test_a_short_budget_is_spent_on_the_guess() -> None:
 
 
 def test_a_walk_cut_short_by_the_budget_ends_at_its_best() -> None:
-    result = pactrain.fit(*problem(0.35), preset=SHORT, budget="14 epochs")  # two epochs after the first question
+    result = pactrain.fit(*problem(0.35), preset=SHORT, budget="18 epochs")  # two epochs after the first question
     tried = result.metrics["left_out"]
     assert len(tried) == 1
     assert result.metrics["held_gamma"] == tried[0]["gamma"]
-    assert result.metrics["stage1"]["risk"] == result.history[11]["risk"]
+    assert result.metrics["stage1"]["risk"] == result.history[15]["risk"]

@@ -30,7 +30,6 @@ from pactrain import ranks
 from pactrain.flat import FlatWeights
 from pactrain.fused import BETA1, BETA2, EPSILON, WORTH_COMPILING, kernels
 from pactrain.gaussian import spread
-from pactrain.kept import Kept
 from pactrain.noise import STREAMS, threads
 from pactrain.posterior import Posterior
 from pactrain.seeds import derive
@@ -282,20 +281,6 @@ class CurvatureStds:
             "first_moment": self.first_moment,
             "second_moment": self.second_moment,
         }
-
-    @contextmanager
-    def moments_aside(self) -> Iterator[None]:
-        """The moments of the steps make room for other things inside the block."""
-        names = ("first_moment", "second_moment")
-        sizes, kept = [len(getattr(self, name)) for name in names], Kept({name: getattr(self, name) for name in names})
-        for name in names:
-            setattr(self, name, self.curvature.new_empty(0))
-        try:
-            yield
-        finally:
-            for name, size in zip(names, sizes, strict=True):
-                setattr(self, name, self.curvature.new_empty(size))
-            kept.into({name: getattr(self, name) for name in names})
 
     def best(self) -> dict[str, Tensor]:
         """What makes up the present posterior, as far as this knows it: all of `state` but the moments of the steps."""

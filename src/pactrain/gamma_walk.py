@@ -2,10 +2,11 @@
 
 The linearised network (`linearised.py`) says where to begin, but a network learns features that its linearisation does not
 have, and how noisy the labels are shows only in training.  So stage 1 begins at that γ and, when it has been fitted there, asks
-`left_out.py`; then it goes on for a while at a third of it, asks again, and so forth as long as the answers get better.  It ends
-at the best.
+`left_out.py`; then it goes on for a while at a third of it, asks again, and so forth as long as the answers get better.  The best
+state is kept.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,14 +19,14 @@ from pactrain.posterior import Posterior
 STEP = 10**0.5
 """From one γ down to the next."""
 
-LENGTHS = 0.75, 0.25, 0.125
-"""Lengths of segments relative to training at one γ: the first, each further one, and the last, if it goes back to an earlier γ."""
+LENGTHS = 1.0, 0.25
+"""Lengths of segments relative to training at one γ: of the first, and of each further one."""
 
 STEPS_DOWN = 3
 """Further values of γ that are tried, at most."""
 
-LONGEST = LENGTHS[0] + STEPS_DOWN * LENGTHS[1] + LENGTHS[2]
-"""Length of a walk that takes all segments."""
+MOST_WEIGHTS = 1 << 22
+"""Weights above which there is no walk: each question takes a gradient of the whole network for hundreds of single examples."""
 
 FEWEST_EPOCHS = 8
 """Epochs of training at one γ below which there is no walk: the shortest segment would be less than an epoch."""
@@ -40,7 +41,6 @@ class GammaWalk:
     here: int = 0
     losses: dict[int, float] = field(default_factory=dict)
     since: float = 0.0  # epoch at which the present segment began
-    last: bool = False
     record: dict[str, Any] = field(default_factory=dict)  # what the history has of the best place
 
     @property
@@ -55,18 +55,16 @@ class GammaWalk:
 
     def part(self, epoch: float) -> float:
         """How much of the present segment is over, at this epoch."""
-        length = LENGTHS[2] if self.last else LENGTHS[1] if self.losses else LENGTHS[0]
+        length = LENGTHS[1] if self.losses else LENGTHS[0]
         return min(1.0, max(0.0, (epoch - self.since) / (length * self.epochs) + 1e-9))
 
     def go_on(self, loss: float, epoch: float) -> bool:
-        """Take in the loss at the end of a segment and choose the γ of the next.  False if this was the last."""
+        """Take in the loss at the end of a segment and choose the next γ.  False if there is no next: the best it is."""
         place = self.here
         self.losses[place], self.since = loss, epoch
-        if self.best == place and place < STEPS_DOWN:
-            self.here += 1
-            return True
-        self.here, self.last = self.best, True
-        return self.best != place
+        more = self.best == place and place < STEPS_DOWN
+        self.here = place + 1 if more else self.best
+        return more
 
     def tried(self) -> list[dict[str, float]]:
         """Every γ that was tried, with the mean loss of left-out examples there."""
@@ -82,8 +80,15 @@ class GammaWalk:
         self.losses = {int(place): loss for place, loss in state["losses"]}
 
 
+def longest(epochs: int) -> int:
+    """Epochs that no walk reaches, with so many at one γ."""
+    return math.ceil(LENGTHS[0] * epochs) + STEPS_DOWN * math.ceil(LENGTHS[1] * epochs) + 1
+
+
 def leave_out(posterior: Posterior, batches: Batches, loss: AnyLoss, n: int, seed: int) -> LeftOut | None:
-    """What is asked after each segment; None where it cannot be."""
+    """What is asked after each segment; None where it cannot be, or would take too long."""
+    if posterior.num_weights > MOST_WEIGHTS:
+        return None
     try:
         return LeftOut(posterior, batches, loss, n, seed)
     except (Opaque, RuntimeError, ValueError, IndexError):  # as for the linearised network

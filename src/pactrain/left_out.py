@@ -35,7 +35,7 @@ EXAMPLES, ONE_BY_ONE, SHARED = 1024, 512, 256
 """Most examples that are looked at: where many go through the network together, each with weights of its own; where they go one
 by one; where they share a forward pass, which each gradient goes back through.  Fewer of n overstate the loss a little."""
 
-NUMBERS = 1 << 23
+NUMBERS = 1 << 24
 """Most numbers of gradients that are held at a time: weights are picked at random where all of them would be more."""
 
 DIRECTIONS = 2

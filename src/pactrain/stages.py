@@ -25,7 +25,7 @@ from pactrain.checkpoint import pack_optimizer, unpack_optimizer
 from pactrain.curvature import CurvatureStds, Moves
 from pactrain.errors import TrainingError
 from pactrain.evaluate import evaluate, measure
-from pactrain.gamma_walk import FEWEST_EPOCHS, LONGEST, GammaWalk
+from pactrain.gamma_walk import FEWEST_EPOCHS, GammaWalk, longest
 from pactrain.kept import Kept
 from pactrain.kl_weight import first_weight, followed_weight
 from pactrain.left_out import LeftOut
@@ -108,7 +108,7 @@ class Trainer:
         self._best: Kept | None = None
         if left_out is not None and rule_epochs >= FEWEST_EPOCHS:
             self.walk = GammaWalk(held_gamma, rule_epochs)
-            self.stage1_limit = min(budget.epochs or sys.maxsize, math.ceil(LONGEST * rule_epochs))
+            self.stage1_limit = min(budget.epochs or sys.maxsize, longest(rule_epochs))
         lowest, highest = float(moment.log_stds[0]), float(moment.log_stds[-1])
         self.range = (max(lowest, math.log(rules.min_prior_std)) if rules.min_prior_std else lowest, highest)
         own = rules.stds == "curvature" and optimizer is None  # means and stds in one pass
@@ -312,21 +312,16 @@ class Trainer:
         p, curvature, left_out = self.progress, self.curvature, self.left_out
         assert curvature is not None
         assert left_out is not None
-        if over and walk.losses and not walk.last:  # in the middle of a segment, with no time for more
-            walk.here, record = walk.best, walk.record
-            self._go_back(curvature)
-        elif not over and walk.part(p.stage1_epochs) == 1:
-            place, started = walk.here, time.monotonic()
-            if walk.last:
-                return True, record
-            with curvature.moments_aside():
-                found = left_out.mean_loss(walk.gamma, curvature.drawn) if ranks.rank() == 0 else 0.0
+        place, started = walk.here, time.monotonic()
+        if not over and walk.part(p.stage1_epochs) == 1:
+            found = left_out.mean_loss(walk.gamma, curvature.drawn) if ranks.rank() == 0 else 0.0
             over = not walk.go_on(ranks.from_first(found)[0], p.stage1_epochs)
             if walk.best == place:
                 walk.record, self._best = record, Kept({"prior": self.posterior.prior_log_std, **curvature.best()})
-            else:
-                self._go_back(curvature)
-            p.seconds = ranks.from_first(p.seconds + time.monotonic() - started)[0]
+        if over and walk.losses and walk.best != place:  # also in the middle of a segment, with no time for more
+            walk.here, record = walk.best, walk.record
+            self._go_back(curvature)
+        p.seconds = ranks.from_first(p.seconds + time.monotonic() - started)[0]
         self.held_gamma = walk.gamma
         curvature.kl_weight = first_weight(self.bound, self.held_gamma)
         return over, record
