@@ -32,6 +32,10 @@ Choice = tuple[str, str, Way, Way]  # of what, which choice, our way, the other 
 DRAWS = 10
 
 
+class CannotBatch(Exception):
+    """The network takes its draws one by one only."""
+
+
 def images(rows: int, *shape: int, classes: int = 10) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.randn(rows, *shape), torch.randint(0, classes, (rows,))
 
@@ -95,7 +99,7 @@ def draws() -> list[Choice]:
                 losses.at_once = at_once
                 list(losses.at(at))
                 if losses.at_once != at_once:
-                    raise NotImplementedError("cannot be batched")
+                    raise CannotBatch("cannot be batched")
 
             return run
 
@@ -125,7 +129,7 @@ def measured(choice: Choice, rounds: int) -> dict[str, Any] | None:
     network, method, ours, other = choice
     try:
         seconds = interleaved({"ours": ours, "other": other}, rounds=rounds, steps=1, warm_up=1)
-    except NotImplementedError as error:
+    except CannotBatch as error:
         print(f"{network}, {method}: {error}")
         return None
     r = ratio(seconds["other"], seconds["ours"])

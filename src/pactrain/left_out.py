@@ -10,7 +10,7 @@ which is one Newton step, and exact for squares.  A network that has learned exa
 slope there; one that has memorised it has neither.  No example is held out and nothing is trained again.
 
 Where m of n examples are looked at, each stands for n/m of them in W, and is left out as the single one that it is.  The kernel is taken to be
-the same for all outputs, and is seen through one random direction among them.
+the same for all outputs, and is averaged over a few random directions among them; curvatures are those along the slopes.
 """
 
 import itertools

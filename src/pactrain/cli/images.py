@@ -1,6 +1,7 @@
 """`pactrain reproduce` for the paper's tables and figures on images: options, and how results are shown."""
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 
 @dataclass
-class ImageRecipe(Recipe):
+class ImageRecipe(Recipe, ABC):
     """Options of every recipe on images."""
 
     name: tyro.conf.Suppress[str] = ""
@@ -42,9 +43,9 @@ class ImageRecipe(Recipe):
         write_result(self.json_to if is_first() else None, {"options": self.options(), **values})
         return 0
 
+    @abstractmethod
     def result(self, screen: "Console", carry_out: "CarryOut") -> dict[str, Any]:
         """Run it, show it, and return it."""
-        raise NotImplementedError
 
     def changes(self) -> dict[str, Any]:
         """Settings that the options change in all cells."""
