@@ -33,6 +33,10 @@ class Rules:
     start: Literal["knee", "mean_abs_std", "mean_abs_variance"]
     knee: float = 0.02
 
+    # Networks through whose initial weights hardly anything passes are made stronger first (`faint.py`): otherwise neither the scan
+    # nor the linearised network can tell anything, and training would have to leave the prior before it could learn.
+    strengthen: bool = True
+
     # The scan.  Ten draws as in the paper.  `mfold` is the moment that the proof needs, `mean` the one the paper prints.  It
     # takes as many examples as keep it below `scan_share` of the cost of training.
     draws: int = 10
@@ -187,6 +191,7 @@ AUTO = Rules(name="auto", start="knee", stage2_share=0.0)
 PAPER = Rules(
     name="paper",
     start="mean_abs_variance",
+    strengthen=False,
     average="mean",
     gamma_points=10,
     mode="paper",

@@ -24,6 +24,7 @@ from pactrain.certify import certify
 from pactrain.errors import DataError, PactrainError, TrainingError
 from pactrain.evaluate import Scores, evaluate
 from pactrain.events import Callback, Event
+from pactrain.faint import STRENGTHENED, strengthen
 from pactrain.gamma_walk import leave_out
 from pactrain.interrupt import deferred
 from pactrain.losses import AnyLoss, Loss, names_classes, resolve
@@ -150,6 +151,7 @@ def fit(
             if part is not None:
                 channels_last(model, part, loss)
         trained_on = training_loss(bound, loss)
+        stronger = rules.strengthen and strengthen(model, sample, loss, seed)
         if prior_data:
             first, batches = split_rows(batches, prior_data, seed)
             doubts += check_disjoint(first, batches)
@@ -228,6 +230,7 @@ def fit(
             remarks=[
                 *([] if prior_data else prior_remarks(start.get("accuracy"), max(shares, default=None))),
                 *counting_remarks(batches),
+                *([STRENGTHENED] if stronger else []),
             ],
             earlier={} if trainer.stage1_end is None else {"end of stage 1": trainer.stage1_end},
             objective=_objective_terms(trainer, moment, history, delta),
@@ -236,7 +239,7 @@ def fit(
         notes = _notes(scores["train"], shares, interrupted)
         if trained_on is not loss:
             notes.append(f"Trained on {loss_name(trained_on)}: the loss brought to [0, 1], as this bound needs it.")
-        metrics = _metrics(trainer, moment, scores, time.monotonic() - started, folder)
+        metrics = _metrics(trainer, moment, scores, time.monotonic() - started, folder) | {"strengthened": stronger}
     result = Result(model, posterior, certificate, history, metrics, moment, config, notes, interrupted)
     if folder is not None:
         result.path = folder.path
