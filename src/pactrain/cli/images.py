@@ -148,9 +148,10 @@ def costs_shown(screen: "Console") -> dict[str, Any]:
         small, large = (cost_of({**TABLES, **FIGURES}[name](scale), seeds) for scale in ("cpu", "paper"))
         found[name] = {"about": about, "seeds": seeds, "cpu": small.to_dict(), "paper": large.to_dict()}
         cells = [f"{small.trainings}", f"{small.cpu_minutes:.0f}", f"{large.trainings:,}", f"{large.steps / 1e6:,.2f}"]
-        shown.append([name, about, *cells, f"{large.operations / 1e18:,.2f}", f"{large.gpu_hours:,.0f}"])
-    titles = ["", "", "trainings", "minutes", "trainings", "10⁶ steps", "10¹⁸ operations", "GPU-hours"]
-    screen.print(table("On images: --scale cpu, two cores; --scale paper, one GPU at 8·10¹² a second", titles, shown))
+        shown.append([name, *cells, f"{large.operations / 1e18:,.2f}", f"{large.gpu_hours:,.0f}"])
+        screen.print(f"{name:22} {about}", markup=False)
+    titles = ["", "cpu: runs", "min", "paper: runs", "10⁶ steps", "10¹⁸ flop", "GPU h"]
+    screen.print(table("Costs: --scale cpu, two cores; --scale paper, one GPU at 8·10¹² flop/s", titles, shown))
     return found
 
 

@@ -40,7 +40,7 @@ def table(title: str, columns: list[str], rows: list[list[str]]) -> Table:
     """A plain table, numbers to the right."""
     out = Table(title=title, title_justify="left")
     for i, name in enumerate(columns):
-        out.add_column(name, justify="left" if i == 0 else "right")
+        out.add_column(name, justify="left" if i == 0 else "right", no_wrap=i == 0)
     for row in rows:
         out.add_row(*row)
     return out

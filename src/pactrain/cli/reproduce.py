@@ -130,7 +130,7 @@ class Listing:
         screen = console(self.json_to)
         names: dict[str, Any] = {name: {"about": (kind.__doc__ or "").strip()} for name, kind in RECIPES.items()}
         for name, values in names.items():
-            screen.print(f"{name:12} {values['about']}", markup=False)
+            screen.print(f"{name:22} {values['about']}", markup=False)
         names |= costs_shown(screen)
         write_result(self.json_to, names)
         return 0
