@@ -1,16 +1,22 @@
 """How the step of `fit` grows with the weights and the prior's groups, and `fit`'s overhead with the data.
 
-    python benchmarks/scaling.py [--only weights] [--rounds 7] [--json FILE]
+    python benchmarks/scaling.py [--only weights|groups|examples] [--rounds 7] [--json FILE]
 
 weights   one step without forward and backward (draw and learn) for 10⁵ to 1.6·10⁷ weights: nanoseconds a weight
 groups    the same for 2²⁰ weights shared out over 1 to 256 groups
-n         an epoch of `fit` beyond its steps and beyond picking the rows of its batches, which any training does: the order of the
-          rows, the history, the record; for 10³ to 6.4·10⁴ examples
+examples  an epoch of `fit` beyond its steps and beyond its batches (the order of the rows, and picking them), which any training has:
+          the history, the record and the loop; for 4·10³ to 2.56·10⁵ examples in the same number of steps; and the same
+          with the order of the rows
+
+With `--only` the other rows of FILE stay as they are.
 """
 
+import itertools
+import json
 import statistics
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 from unittest import mock
 
@@ -27,7 +33,11 @@ from pactrain.stages import Trainer
 
 WEIGHTS = [100_000 * 4**i for i in range(4)] + [16_000_000]
 GROUPS = [1, 4, 16, 64, 256]
-EXAMPLES = [1_000 * 4**i for i in range(4)]
+EXAMPLES = [4_000 * 4**i for i in range(4)]
+"""All above the number of rows on which the history is measured."""
+
+STEPS = 8
+"""An epoch's steps, whatever the number of examples: what a step costs beside its own work is no overhead of an epoch."""
 
 
 class Pieces(nn.Module):
@@ -55,7 +65,7 @@ def update(weights: int, groups: int) -> Any:
     return step
 
 
-def grown(name: str, sizes: list[int], steps: dict[int, Any], rounds: int, *, by_size: bool) -> list[dict[str, Any]]:
+def grown(name: str, sizes: list[int], steps: dict[int, Any], *, rounds: int, by_size: bool) -> list[dict[str, Any]]:
     """One row a size, relative to the first; where `by_size`, time for each unit of it."""
     seconds = interleaved({str(size): steps[size] for size in sizes}, rounds=rounds, steps=5)
     base = seconds[str(sizes[0])]
@@ -76,59 +86,89 @@ def grown(name: str, sizes: list[int], steps: dict[int, Any], rounds: int, *, by
     return rows
 
 
-def overhead(n: int) -> float:
-    """Processor seconds of an epoch beyond its steps and the rows of its batches."""
+def overhead(n: int) -> dict[str, float]:
+    """Processor seconds of an epoch beyond its steps and its batches, and with the order of the rows; the median epoch."""
     x = torch.randn(n, 32)
-    inside, clock = 0.0, time.process_time
-    spent: list[float] = []
+    spent: dict[str, list[float]] = {"fit": [], "fit and order of rows": []}
+    inside, clock = {"step": 0.0, "rows": 0.0, "batches": 0.0}, time.process_time
 
-    def timed(plain: Any) -> Any:
+    def timed(plain: Any, name: str) -> Any:
         def call(*args: Any) -> Any:
-            nonlocal inside
             started = clock()
-            value = plain(*args)
-            inside += clock() - started
-            return value
+            try:
+                return plain(*args)
+            finally:
+                inside[name] += clock() - started
 
         return call
 
-    def epoch(self: Trainer) -> Iterator[Any]:
-        started, before = clock(), inside
-        for record in epochs(self):
-            spent.append(clock() - started - (inside - before))
-            yield record
-            started, before = clock(), inside
+    def batches(self: TensorBatches, seed: int) -> Iterator[Any]:
+        following = timed(make_batches(self, seed).__next__, "batches")
+        with suppress(StopIteration):
+            while True:
+                yield following()
 
-    epochs = Trainer.epochs
+    def epochs(self: Trainer) -> Iterator[Any]:
+        started, before = clock(), dict(inside)
+        for record in make_epochs(self):
+            whole = clock() - started
+            took = {name: inside[name] - before[name] for name in inside}
+            spent["fit"].append(whole - took["step"] - took["batches"])
+            spent["fit and order of rows"].append(whole - took["step"] - took["rows"])
+            yield record
+            started, before = clock(), dict(inside)
+
+    make_batches, make_epochs = TensorBatches.epoch, Trainer.epochs
     with (
-        mock.patch.object(Trainer, "step", timed(Trainer.step)),
-        mock.patch.object(TensorBatches, "_rows", timed(TensorBatches._rows)),
-        mock.patch.object(Trainer, "epochs", epoch),
+        mock.patch.object(Trainer, "step", timed(Trainer.step, "step")),
+        mock.patch.object(TensorBatches, "_rows", timed(TensorBatches._rows, "rows")),
+        mock.patch.object(TensorBatches, "epoch", batches),
+        mock.patch.object(Trainer, "epochs", epochs),
     ):
         pactrain.fit(
             nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 2)),
             (x, (x[:, 0] > 0).long()),
-            preset=AUTO.replace(draws=1, batch_size=256, large_batch_size=256),
+            preset=AUTO.replace(draws=1, batch_size=n // STEPS, large_batch_size=n // STEPS),
             budget="5 epochs",
         )
-    return statistics.median(spent)
+    return {method: statistics.median(seconds) for method, seconds in spent.items()}
+
+
+def examples(rounds: int) -> list[dict[str, Any]]:
+    """Rows for numbers of examples, relative to the fewest."""
+    overhead(EXAMPLES[0])
+    found = [{n: overhead(n) for n in EXAMPLES} for _ in range(rounds)]
+    rows = []
+    for n, method in itertools.product(EXAMPLES, found[0][EXAMPLES[0]]):
+        mine = [seconds[n][method] for seconds in found]
+        r = ratio(mine, [seconds[EXAMPLES[0]][method] for seconds in found])
+        row = {"network": f"{n:,} examples", "method": method, "ratio": r.value, "low": r.low, "high": r.high}
+        rows.append(row | {"milliseconds": 1000 * statistics.median(mine)})
+    return rows
+
+
+KINDS: dict[str, Callable[[int], list[dict[str, Any]]]] = {
+    "weights": lambda rounds: grown(
+        "weights", WEIGHTS, {w: update(w, 4) for w in WEIGHTS}, rounds=rounds, by_size=True
+    ),
+    "groups": lambda rounds: grown(
+        "groups", GROUPS, {g: update(2**20, g) for g in GROUPS}, rounds=rounds, by_size=False
+    ),
+    "examples": examples,
+}
 
 
 def main() -> None:
     """Measure and print."""
     chosen = options(__doc__, rounds=7)
     warn_if_busy()
+    old = json.loads(chosen.json.read_text()) if chosen.json and chosen.json.exists() else []
     rows: list[dict[str, Any]] = []
-    if not chosen.only or chosen.only in "weights":
-        rows += grown("weights", WEIGHTS, {w: update(w, 4) for w in WEIGHTS}, chosen.rounds, by_size=True)
-    if not chosen.only or chosen.only in "groups":
-        rows += grown("groups", GROUPS, {g: update(2**20, g) for g in GROUPS}, chosen.rounds, by_size=False)
-    if not chosen.only or chosen.only in "n":
-        overhead(EXAMPLES[0])
-        found = {n: [overhead(n) for _ in range(3)] for n in EXAMPLES}
-        for n in EXAMPLES:
-            r = ratio(found[n], found[EXAMPLES[0]])
-            rows.append({"network": f"{n:,} examples", "method": "fit", "ratio": r.value, "low": r.low, "high": r.high})
+    for kind, measured in KINDS.items():
+        if not chosen.only or chosen.only in kind:
+            rows += measured(chosen.rounds)
+        else:
+            rows += [row for row in old if row["network"].endswith(kind)]
     show(rows, chosen.json)
 
 

@@ -95,7 +95,7 @@ def test_a_step_is_the_plain_formula(name: str, monkeypatch: pytest.MonkeyPatch)
     for step in range(5):
         h, mean = stds.curvature.double().clone(), stds.flat.means.double().clone()
         stds.draw(step)
-        weights = stds.flat.weights.double().clone()
+        weights = stds.flat.draw.double().clone()
         nn.functional.cross_entropy(model(x), y).backward()
         stds.flat.take_grads()
         grad = stds.flat.grads.double().clone()
@@ -121,7 +121,7 @@ def test_a_step_is_the_plain_formula(name: str, monkeypatch: pytest.MonkeyPatch)
     )
     stds.flat.release()
     kept = [p.detach().clone() for p in posterior.means()]
-    stds.flat.weights.zero_()
+    stds.flat.draw.zero_()
     assert all(torch.equal(a, b) for a, b in zip(kept, posterior.means(), strict=True))
 
 
@@ -139,8 +139,9 @@ def test_noise_is_standard_normal_and_the_same_on_any_number_of_threads() -> Non
             posterior = Posterior(nn.Linear(800, 400), Prior(std=0.1))
             stds = CurvatureStds(posterior, kl_weight=WEIGHT, memory=0.9, log_std_range=(-6, 1))
             assert len(stds._streams) == 2
+            std = posterior.log_std.detach().exp()
             stds.draw(7)
-            draws.append((stds.flat.weights - stds.flat.means) / posterior.log_std.detach().exp())
+            draws.append((stds.flat.draw - stds.flat.means) / std)
     finally:
         torch.set_num_threads(threads)
     torch.testing.assert_close(draws[0], draws[1], rtol=1e-3, atol=1e-4)

@@ -66,6 +66,16 @@ def test_resumed_run_is_bitwise_the_uninterrupted_one(
     assert not (tmp_path / "cut" / "checkpoint").exists()
 
 
+def test_a_crash_after_the_last_epoch_changes_nothing(tmp_path: Path) -> None:
+    run: dict[str, Any] = {"bound": "kl", "budget": "3 epochs"}
+    whole = pactrain.fit(build("mlp"), rows(), **run)
+    with pytest.raises(Crash):
+        pactrain.fit(build("mlp"), rows(), out=tmp_path / "cut", callbacks=[interrupt_at(3, Crash)], **run)
+    again = pactrain.fit(build("mlp"), rows(), out=tmp_path / "cut", resume=True, **run)
+    assert torch.equal(again.posterior.log_std, whole.posterior.log_std)
+    assert all(torch.equal(a, b) for a, b in zip(again.model.parameters(), whole.model.parameters(), strict=True))
+
+
 def test_run_folder_and_its_errors(tmp_path: Path) -> None:
     x, y = rows()
     out = tmp_path / "run"

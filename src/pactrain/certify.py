@@ -264,7 +264,7 @@ def _drawn_statement(scene: _Scene, n: int, prior: str, prior_log_std: Tensor, n
     state = source.get_state()
     noise = posterior.fresh_noise(source)
     source.set_state(state)
-    weights = posterior.mean_shift() + noise * posterior.log_std.detach().exp()
+    weights = posterior.log_std.detach().exp().mul_(noise).add_(posterior.mean_shift())
     ratio = log_density_ratio(weights, noise, posterior.log_std.detach(), prior_log_std, posterior.group_slices)
     del noise, weights  # each as large as the network
     with posterior.sampled(source) as model:

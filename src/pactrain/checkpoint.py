@@ -3,12 +3,14 @@
 import json
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import torch
 from safetensors import safe_open
-from safetensors.torch import save
+from safetensors.torch import save_file
 from torch import Tensor
 
 from pactrain.errors import RunError
@@ -18,17 +20,25 @@ from pactrain.plain import plain
 def write_atomic(path: Path, content: bytes | str) -> None:
     """Write a file so that a reader, or a crash, sees the old content or the new one and nothing between."""
     data = content.encode() if isinstance(content, str) else content
+    with _replaced(path) as new:
+        new.write_bytes(data)
+
+
+@contextmanager
+def _replaced(path: Path) -> Iterator[Path]:
+    """A file to write in the block, which takes the place of `path` at its end."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
+    new = Path(name)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
+        yield new
+        with new.open("rb") as file:
             os.fsync(file.fileno())
-        os.chmod(name, 0o644)
-        os.replace(name, path)
+        new.chmod(0o644)
+        new.replace(path)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        new.unlink(missing_ok=True)
         raise
 
 
@@ -38,9 +48,17 @@ def write_json(path: Path, values: Any) -> None:
 
 
 def save_state(path: Path, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
-    """Tensors and plain values in one safetensors file, written atomically."""
-    kept = {k: v.detach().cpu().contiguous().clone() for k, v in tensors.items()}
-    write_atomic(path, save(kept, metadata={"values": json.dumps(values)}))
+    """Tensors and plain values in one safetensors file, written atomically and straight from memory: a copy of all would need
+    as much again as training does."""
+    kept: dict[str, Tensor] = {}
+    storages: set[int] = set()
+    for name in sorted(tensors, key=lambda name: -tensors[name].numel()):  # a whole vector before views of it
+        mine = tensors[name].detach().cpu().contiguous()
+        storage = mine.untyped_storage().data_ptr()
+        kept[name] = mine.clone() if storage in storages else mine  # the file takes no two views of one memory
+        storages.add(storage)
+    with _replaced(path) as new:
+        save_file(kept, new, metadata={"values": json.dumps(values)})
 
 
 def load_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

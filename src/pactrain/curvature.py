@@ -12,7 +12,8 @@ is an unbiased estimate of h_i; its moving average with Lin, Schmidt and Khan's 
 
 Everything is done block by block, so that a block's vectors stay in the cache from the first operation to the last, nothing the
 size of the network is allocated, and two threads share the blocks.  Neither noise nor stds are stored: the noise times the std is
-the weight in place less the mean, and the std follows from h.
+the weight in place less the mean, and the std follows from h; the posterior's log-stds are written when the network
+comes to rest, and until then their memory holds the draw.
 """
 
 import math
@@ -133,19 +134,19 @@ class CurvatureStds:
         flat, h, scale = self.flat, self.curvature, 1 / self.kl_weight
 
         def fill(at: slice, precision: Tensor, std: Tensor, noise: Tensor, source: torch.Generator) -> None:
-            flat.weights[at].normal_(generator=source)
+            flat.draw[at].normal_(generator=source)
 
         def work(at: slice, precision: Tensor, std: Tensor, noise: Tensor, source: torch.Generator) -> None:
             torch.add(precision, h[at], alpha=scale, out=std).rsqrt_()
             noise.normal_(generator=source)
-            torch.addcmul(flat.means[at], noise, std, out=flat.weights[at])
+            torch.addcmul(flat.means[at], noise, std, out=flat.draw[at])
 
         if self._kernels is None:
             self._for_blocks(work, seed)
         else:
             self._for_blocks(fill, seed)
             for at, numbers in self._numbers():
-                self._kernels.draw(h[at], flat.means[at], flat.weights[at], numbers)
+                self._kernels.draw(h[at], flat.means[at], flat.draw[at], numbers)
         flat.put()
 
     @contextmanager
@@ -165,7 +166,7 @@ class CurvatureStds:
         if self._kernels is not None and stds:
             self._learn_fused(rate, step)
             return
-        g, m, m0, w, h = self.flat.grads, self.flat.means, self.posterior.prior_mean, self.flat.weights, self.curvature
+        g, m, m0, w, h = self.flat.grads, self.flat.means, self.posterior.prior_mean, self.flat.draw, self.curvature
         weight, forget = self.kl_weight, 1 - self.memory
 
         def work(at: slice, precision: Tensor, a: Tensor, b: Tensor, _: torch.Generator) -> None:
@@ -190,7 +191,7 @@ class CurvatureStds:
         assert self._kernels is not None
         bias, second_bias = 1 - BETA1 ** (step + 1), math.sqrt(1 - BETA2 ** (step + 1))
         changing = (rate / bias, 1 / second_bias) if self.moves == "adam" else (rate, 1 / bias)
-        vectors = [self.curvature, self.flat.grads, self.flat.means, self.posterior.prior_mean, self.flat.weights]
+        vectors = [self.curvature, self.flat.grads, self.flat.means, self.posterior.prior_mean, self.flat.draw]
         vectors += [self.first_moment] + ([self.second_moment] if self.moves == "adam" else [])
         kernel = self._kernels.adam if self.moves == "adam" else self._kernels.natural
         for at, numbers in self._numbers(*changing):
@@ -291,7 +292,8 @@ class CurvatureStds:
         """Go on from a saved state; the posterior must hold what was saved with it."""
         for name, mine in self.state().items():
             mine.copy_(state[name])
-        self.follow()
+        self._set_precisions()
+        self.flat.rest()
 
     def follow(self) -> None:
         """After means, curvatures or prior were changed from outside."""

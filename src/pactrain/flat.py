@@ -7,10 +7,12 @@ from pactrain.posterior import Posterior
 
 
 class FlatWeights:
-    """The means, the weights in place and their gradients as flat vectors in the posterior's order.
+    """The means, a draw of the weights and its gradients as flat vectors in the posterior's order.
 
-    From `attach()` to `release()`, where all weights are plain contiguous tensors of one dtype, the network's parameters are views
-    of `weights` and their gradients views of `grads`; otherwise values are copied to and fro.
+    A draw is written over the posterior's log-stds, which follow from the curvature and are written anew when the network
+    comes to rest: nobody needs both at once, and a vector is saved.  From `attach()` to `release()`, where all weights are
+    plain contiguous tensors of one dtype, the network's parameters are views of `draw` or of `means`, whichever they show,
+    and their gradients views of `grads`; otherwise values are copied to and fro.
     """
 
     def __init__(self, posterior: Posterior) -> None:
@@ -21,15 +23,16 @@ class FlatWeights:
         self._can_alias = len({p.dtype for p in self._params}) == 1 and all(
             type(p) is torch.nn.Parameter and p.is_contiguous() for p in self._params
         )
-        with torch.no_grad():
-            self.weights = torch.cat([p.detach().reshape(-1).to(posterior.log_std.dtype) for p in self._params])
-            self.means, self.grads = self.weights.clone(), torch.zeros_like(self.weights)
-        self._weight_views, self._grad_views = self._views(self.weights), self._views(self.grads)
+        self.draw = posterior.log_std.detach()
+        self.means, self.grads = torch.empty_like(self.draw), torch.zeros_like(self.draw)
+        self._draw_views, self._mean_views = self._views(self.draw), self._views(self.means)
+        self._grad_views = self._views(self.grads)
+        self.adopt()
 
     def attach(self) -> None:
         """Let the network's parameters live in the flat vectors, if they can."""
-        if len(self.grads) < len(self.weights):
-            self.grads = torch.zeros_like(self.weights)
+        if len(self.grads) < len(self.means):
+            self.grads = torch.zeros_like(self.means)
             self._grad_views = self._views(self.grads)
         self.aliased = self._can_alias
         self.rest()
@@ -37,17 +40,24 @@ class FlatWeights:
     def _views(self, flat: Tensor) -> list[Tensor]:
         return [flat[at].view_as(p) for p, at in zip(self._params, self._where, strict=True)]
 
-    @torch.no_grad()
     def put(self) -> None:
-        """Show `weights` to the network."""
+        """Show the draw to the network."""
+        self._show(self._draw_views)
+
+    def rest(self) -> None:
+        """Show the means to the network."""
+        self._show(self._mean_views)
+
+    @torch.no_grad()
+    def _show(self, views: list[Tensor]) -> None:
         if not self.aliased:
-            torch._foreach_copy_([p.detach() for p in self._params], self._weight_views)
+            torch._foreach_copy_([p.detach() for p in self._params], views)
             for p in self._params:
                 p.grad = None
             return
-        for p, weights, grads in zip(self._params, self._weight_views, self._grad_views, strict=True):
-            if p.data_ptr() != weights.data_ptr():
-                p.data = weights
+        for p, mine, grads in zip(self._params, views, self._grad_views, strict=True):
+            if p.data_ptr() != mine.data_ptr():
+                p.data = mine
             if p.grad is not grads:  # someone has called zero_grad(): let gradients come here again
                 p.grad = grads
 
@@ -71,16 +81,11 @@ class FlatWeights:
         self.grads.zero_()
 
     @torch.no_grad()
-    def rest(self) -> None:
-        """Put the means into the network."""
-        self.weights.copy_(self.means)
-        self.put()
-
-    @torch.no_grad()
     def adopt(self) -> None:
         """Take the network's present weights for the means."""
-        for p, mine in zip(self._params, self._views(self.means), strict=True):
-            mine.copy_(p)
+        for p, mine in zip(self._params, self._mean_views, strict=True):
+            if p.data_ptr() != mine.data_ptr():
+                mine.copy_(p)
 
     @torch.no_grad()
     def release(self) -> None:
@@ -90,6 +95,6 @@ class FlatWeights:
             p.grad = None
         if self.aliased:
             self.grads, self._grad_views = self.grads.new_empty(0), []  # makes room for what follows
-            for p, mine in zip(self._params, self._views(self.means), strict=True):
+            for p, mine in zip(self._params, self._mean_views, strict=True):
                 p.data = mine.clone()
         self.aliased = False
