@@ -11,7 +11,6 @@ from pactrain.auto import AUTO
 from pactrain.batches import LoaderBatches, TensorBatches, as_batches
 from pactrain.linearised import GAINS, Linearised, _leave_out, linearise
 from pactrain.losses import AnyLoss, names_classes, resolve
-from pactrain.posterior import Posterior
 from tests.zoo import build, rows
 
 CPU = torch.device("cpu")
@@ -122,7 +121,7 @@ def test_what_cannot_be_linearised_falls_back() -> None:
     flat: AnyLoss = lambda predict, batch: 0.0 * predict(batch[0]).sum(1)  # noqa: E731
     batches = TensorBatches(rows(50), 50)
     assert linearise(model, batches, flat, seed=0) is None
-    assert AUTO.held_gamma(Posterior(model), batches, flat, 0.1, 0) == AUTO.gamma_max
+    assert AUTO.held_gamma(AUTO.strength(model, batches, flat, 0), 0.1) == AUTO.gamma_max
 
 
 def test_classes_are_recognised() -> None:

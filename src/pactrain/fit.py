@@ -19,6 +19,7 @@ from pactrain.bounds.unbounded import Unbounded
 from pactrain.budget import Budget, parse_budget
 from pactrain.calibration import calibration
 from pactrain.caveats import check_disjoint, counting_remarks, prior_remarks
+from pactrain.centre import centre_noise
 from pactrain.certificate import Certificate
 from pactrain.certify import certify
 from pactrain.errors import DataError, PactrainError, TrainingError
@@ -165,6 +166,9 @@ def fit(
         posterior.probabilities = loss.probabilities if isinstance(loss, Loss) else None
         start, steps = look_at_data(posterior, batches, trained_on)
         n = int(start["n"])
+        strength = rules.strength(model, batches, trained_on, seed)
+        wanted = not prior_data and rules.centre_at_zero(strength, model, n, start["loss"])
+        at_zero = bool(ranks.from_first(wanted)[0]) and centre_noise(posterior)
         config = configuration(posterior, spec, loss, rules, delta, seed, limit, n, optimizer)
         config |= {"bound": bound, "prior_data": prior_data} | augmentation(batches) | (extra_config or {})
         charged = n * counts(batches)
@@ -184,7 +188,7 @@ def fit(
             start_log_std=math.log(std),
         )
         training_mode(model)
-        held_gamma = ranks.from_first(rules.held_gamma(posterior, batches, trained_on, std, seed))[0]
+        held_gamma = ranks.from_first(rules.held_gamma(strength, std))[0]
         walks = rules.held == "walk" and rules.stds == "curvature" and names_classes(trained_on, sample)
         left_out = leave_out(posterior, batches, trained_on, n, seed) if walks else None
         give_memory_back()
@@ -239,7 +243,8 @@ def fit(
         notes = _notes(scores["train"], shares, interrupted)
         if trained_on is not loss:
             notes.append(f"Trained on {loss_name(trained_on)}: the loss brought to [0, 1], as this bound needs it.")
-        metrics = _metrics(trainer, moment, scores, time.monotonic() - started, folder) | {"strengthened": stronger}
+        metrics = _metrics(trainer, moment, scores, time.monotonic() - started, folder)
+        metrics |= {"strengthened": stronger, "prior_mean": "zero" if at_zero else "initial weights"}
     result = Result(model, posterior, certificate, history, metrics, moment, config, notes, interrupted)
     if folder is not None:
         result.path = folder.path

@@ -67,7 +67,7 @@ def train_prior(
         AUTO,
         moment=moment,
         lr=AUTO.rate(std, posterior),
-        held_gamma=ranks.from_first(AUTO.held_gamma(posterior, rows, loss, std, seed))[0],
+        held_gamma=ranks.from_first(AUTO.held_gamma(AUTO.strength(model, rows, loss, seed), std))[0],
         seed=derive(seed, "prior"),
         steps_per_epoch=steps,
         start_loss=start["loss"],
