@@ -135,9 +135,9 @@ class Rules:
         """Examples in a batch."""
         return min(n, self.large_batch_size if n >= self.large_n else self.batch_size)
 
-    def examples_to_scan(self, n: int, steps_per_epoch: int) -> int:
-        """As many as keep the scan below its share of training, a step counting as three forward passes."""
-        passes = 3 * self.stage1_epochs(steps_per_epoch) * self.scan_share
+    def examples_to_scan(self, n: int, steps_per_epoch: int, scans: int = 1) -> int:
+        """As many as keep the scans below their share of training, a step counting as three forward passes."""
+        passes = 3 * self.stage1_epochs(steps_per_epoch) * self.scan_share / scans
         return min(n, self.scan_examples, max(64, int(passes * n / (self.draws * self.std_points))))
 
     def stage1_epochs(self, steps_per_epoch: int) -> int:

@@ -9,7 +9,7 @@ shows in its weights alone, so the prior remains independent of the data.
 import math
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pactrain.posterior import Posterior
 
@@ -23,29 +23,29 @@ ROUNDS = 20
 """Steps of the power method for the largest singular value."""
 
 
-def centre_noise(posterior: Posterior) -> bool:
-    """Put the prior's mean at zero for all weight matrices if every one in the network is noise.
+def only_noise(model: nn.Module) -> bool:
+    """Is every weight matrix of the network noise, the frozen ones included?"""
+    return all(is_noise(p.detach()) for p in model.parameters() if p.is_floating_point() and p.ndim > 1 and p.numel())
 
-    Biases, and the scales and shifts of normalisation, stay where they are.
 
-    >>> posterior = Posterior(torch.nn.Linear(3, 2))
-    >>> centre_noise(posterior), float(posterior.prior_mean[:6].norm())
-    (True, 0.0)
+def centre_at_zero(posterior: Posterior) -> None:
+    """Put the prior's mean at zero for all weight matrices.  Biases, and the scales and shifts of normalisation, stay where they are.
+
+    >>> posterior = Posterior(nn.Linear(3, 2))
+    >>> centre_at_zero(posterior)
+    >>> posterior.prior_mean[:6].norm().item()
+    0.0
     """
-    matrices = [p for p in posterior.model.parameters() if p.is_floating_point() and p.ndim > 1 and p.numel()]
-    if not all(is_noise(p.detach()) for p in matrices):
-        return False
     for parameter, at in zip(posterior.means(), posterior.parameter_slices, strict=True):
         if parameter.ndim > 1:
             posterior.prior_mean[at] = 0.0
-    return True
 
 
 @torch.no_grad()
 def is_noise(weight: Tensor) -> bool:
     """Could these be independent draws, rows and columns alike, around zero?
 
-    >>> is_noise(torch.nn.Linear(30, 20).weight), is_noise(torch.eye(30)), is_noise(torch.ones(30, 20))
+    >>> is_noise(nn.Linear(30, 20).weight), is_noise(torch.eye(30)), is_noise(torch.ones(30, 20))
     (True, False, False)
     """
     matrix = weight.reshape(len(weight), -1)

@@ -4,6 +4,7 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from pactrain.bounds.unbounded import Unbounded
 from pactrain.budget import Budget, parse_budget
 from pactrain.calibration import calibration
 from pactrain.caveats import check_disjoint, counting_remarks, prior_remarks
-from pactrain.centre import centre_noise
+from pactrain.centre import centre_at_zero, only_noise
 from pactrain.certificate import Certificate
 from pactrain.certify import certify
 from pactrain.errors import DataError, PactrainError, TrainingError
@@ -168,14 +169,19 @@ def fit(
         n = int(start["n"])
         strength = rules.strength(model, batches, trained_on, seed)
         wanted = not prior_data and rules.centre_at_zero(strength, model, n, start["loss"])
-        at_zero = bool(ranks.from_first(wanted)[0]) and centre_noise(posterior)
+        at_zero = bool(ranks.from_first(wanted)[0]) and only_noise(model)
         config = configuration(posterior, spec, loss, rules, delta, seed, limit, n, optimizer)
         config |= {"bound": bound, "prior_data": prior_data} | augmentation(batches) | (extra_config or {})
         charged = n * counts(batches)
         writes = out is not None and ranks.rank() == 0
         folder = RunFolder.open(out, config, resume=resume) if out is not None and writes else None
-        moment = scan(posterior, batches, loss, rules, n, steps, seed, tell, folder)
-        std = rules.start_std(posterior, rules.bound(charged, delta, moment, len(posterior.groups)))
+        scanned = partial(scan, posterior, batches, loss, rules, n, steps, seed, tell, scans=1 + at_zero)
+        around = None
+        if at_zero:  # how much noise the network bears at first shows around its initial weights
+            around = scanned(None)
+            centre_at_zero(posterior)
+        moment = scanned(folder)
+        std = rules.start_std(posterior, rules.bound(charged, delta, around or moment, len(posterior.groups)))
         std = spec.std if spec.std is not None else std
         posterior.reset_std(std)
         objective = make_bound(
