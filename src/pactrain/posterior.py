@@ -230,6 +230,11 @@ class Posterior(nn.Module):
         return self._where
 
     @property
+    def group_of_parameters(self) -> tuple[int, ...]:
+        """The group that each parameter of `means()` belongs to."""
+        return tuple(self._group_of)
+
+    @property
     def num_weights(self) -> int:
         """Number of random weights d."""
         return self.log_std.numel()
