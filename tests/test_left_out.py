@@ -9,6 +9,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pactrain.batches import TensorBatches, as_batches
+from pactrain.factors import Unlike
 from pactrain.gamma_walk import leave_out
 from pactrain.left_out import LeftOut
 from pactrain.losses import AnyLoss, resolve
@@ -18,6 +19,10 @@ from tests.zoo import build, rows
 
 CPU = torch.device("cpu")
 GAMMA, STD = 3.0, 0.4
+
+
+def refuse(*_: Any) -> None:
+    raise Unlike
 
 
 def minimise(model: nn.Module, x: Tensor, y: Tensor, loss: str) -> None:
@@ -108,7 +113,10 @@ def test_together_is_one_by_one_and_nothing_is_changed(name: str, monkeypatch: p
     batches, loss = TensorBatches(rows(), 16), resolve(None, rows())
     together = LeftOut(posterior, batches, loss, len(batches), seed=0)
     assert together.quick
+    by_rows = together.mean_loss(5.0)
+    monkeypatch.setattr("pactrain.left_out.row_factors", refuse)
     value = together.mean_loss(5.0)
+    assert by_rows == pytest.approx(value, rel=1e-4)
     monkeypatch.setattr("pactrain.left_out.NUMBERS_AT_ONCE", 0)
     alone = LeftOut(posterior, batches, loss, len(batches), seed=0)
     assert not alone.quick

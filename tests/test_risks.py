@@ -10,7 +10,7 @@ from pactrain import Posterior, Prior
 from pactrain.batches import TensorBatches
 from pactrain.events import silent
 from pactrain.losses import LOSSES
-from pactrain.risks import CHUNK, measure_risks, noise_for_each_example
+from pactrain.risks import CHUNK, _linear_layers, measure_risks, noise_for_each_example
 from tests.zoo import build, rows
 
 CE = LOSSES["cross_entropy"]
@@ -24,7 +24,7 @@ def posterior_of(model: nn.Module, std: float = 0.3) -> Posterior:
 def test_noise_for_each_example_has_the_law_of_drawn_networks() -> None:
     posterior = posterior_of(nn.Sequential(nn.Linear(6, 4), nn.Tanh(), nn.Linear(4, 3)), std=0.4)
     x, count = rows(1)[0], 20_000
-    with torch.no_grad(), noise_for_each_example(posterior, torch.Generator().manual_seed(0)) as uses:
+    with torch.no_grad(), noise_for_each_example(_linear_layers(posterior), torch.Generator().manual_seed(0)) as uses:
         quick = posterior.model(x.expand(count, 6))
     assert uses == [1, 1]
     with torch.no_grad():

@@ -42,6 +42,7 @@ WORTH_A_KERNEL = 16_384
 """Weights a group has on average from which calling a compiled kernel for each group pays."""
 
 Moves = Literal["adam", "natural", "none"]
+Work = Callable[[slice, Tensor, tuple[Tensor, ...], torch.Generator | None], None]
 
 
 class CurvatureStds:
@@ -72,6 +73,8 @@ class CurvatureStds:
         worth = steps * weights >= WORTH_COMPILING and (groups == 1 or weights >= WORTH_A_KERNEL * groups)
         found = kernels(self.curvature.dtype, self.curvature.device.type) if worth and moves != "none" else None
         self._kernels = found if ranks.largest(found is None) == 0 else None  # all processes alike
+        self._one_block = len(self._streams) == 1 and len(self._streams[0]) == 1
+        self._drawn_now = False  # is the scratch of a network of one block still as drawing has left it: 1/std², ε/std?
         self.rest()
 
     # -- blocks ----------------------------------------------------------------------------------------------------
@@ -87,33 +90,36 @@ class CurvatureStds:
         blocks = blocks_of(slices)
         return [[b for b in blocks if (b[0].start + b[0].stop) * STREAMS // (2 * size) == i] for i in range(STREAMS)]
 
-    def _for_blocks(
-        self, work: Callable[[slice, Tensor, Tensor, Tensor, torch.Generator], None], seed: int = 0
-    ) -> None:
-        """Do `work(where, prior precision, scratch, scratch, noise)` for every block; the precision is one number (as a
-        tensor), or a vector where the block spans groups."""
+    @cached_property
+    def _scratch(self) -> list[tuple[Tensor, ...]]:
+        """Three vectors a stream, as long as its longest block: memory that is asked for anew has to be mapped anew."""
         largest = max((at.stop - at.start for stream in self._streams for at, _ in stream), default=0)
+        return [tuple(self.curvature.new_empty(largest) for _ in range(3)) for _ in self._streams]
 
-        def stream(number: int) -> None:
-            with torch.no_grad():
-                a, b, c = (
-                    torch.empty(largest, dtype=self.curvature.dtype, device=self.curvature.device) for _ in range(3)
-                )
-                source = torch.Generator(self.curvature.device).manual_seed(derive(seed, number))
-                for at, groups in self._streams[number]:
-                    size = at.stop - at.start
-                    work(at, self._precision(at, groups, c[:size]), a[:size], b[:size], source)
-
+    @torch.no_grad()
+    def _for_blocks(self, work: Work, seed: int | None = None) -> None:
+        """Do `work(where, prior precision, scratch, source of noise)` for every block; the precision is one number (as a
+        tensor), or a vector, which may be the third scratch, where the block spans groups."""
+        self._drawn_now = False
         if len(self._streams) == 1 or torch.get_num_threads() == 1:
             for number in range(len(self._streams)):
-                stream(number)
-        else:
-            jobs = [threads().submit(stream, number) for number in range(len(self._streams))]
-            try:
-                for job in jobs:
-                    job.result()
-            finally:
-                wait(jobs)
+                self._do_stream(number, work, seed)
+            return
+        jobs = [threads().submit(self._do_stream, number, work, seed) for number in range(len(self._streams))]
+        try:
+            for job in jobs:
+                job.result()
+        finally:
+            wait(jobs)
+
+    @torch.no_grad()
+    def _do_stream(self, number: int, work: Work, seed: int | None) -> None:
+        source = None
+        if seed is not None:
+            source = torch.Generator(self.curvature.device).manual_seed(derive(seed, number))
+        for at, groups in self._streams[number]:
+            scratch = tuple(s[: at.stop - at.start] for s in self._scratch[number])
+            work(at, self._precision(at, groups, scratch[2]), scratch, source)
 
     def _precision(self, at: slice, groups: range, scratch: Tensor) -> Tensor:
         """1/prior_std² in a block: one number, or written out where the block spans groups."""
@@ -133,16 +139,20 @@ class CurvatureStds:
         """Put one draw of the posterior into the network."""
         flat, h, scale = self.flat, self.curvature, 1 / self.kl_weight
 
-        def fill(at: slice, precision: Tensor, std: Tensor, noise: Tensor, source: torch.Generator) -> None:
+        def fill(at: slice, precision: Tensor, scratch: tuple[Tensor, ...], source: torch.Generator | None) -> None:
             flat.draw[at].normal_(generator=source)
 
-        def work(at: slice, precision: Tensor, std: Tensor, noise: Tensor, source: torch.Generator) -> None:
-            torch.add(precision, h[at], alpha=scale, out=std).rsqrt_()
+        def work(at: slice, precision: Tensor, scratch: tuple[Tensor, ...], source: torch.Generator | None) -> None:
+            information, noise, root = scratch
+            torch.sqrt(torch.add(precision, h[at], alpha=scale, out=information), out=root)  # 1/std
             noise.normal_(generator=source)
-            torch.addcmul(flat.means[at], noise, std, out=flat.draw[at])
+            torch.addcdiv(flat.means[at], noise, root, out=flat.draw[at])
+            if self._one_block:
+                noise.mul_(root)
 
         if self._kernels is None:
             self._for_blocks(work, seed)
+            self._drawn_now = self._one_block
         else:
             self._for_blocks(fill, seed)
             for at, numbers in self._numbers():
@@ -167,13 +177,15 @@ class CurvatureStds:
             self._learn_fused(rate, step)
             return
         g, m, m0, w, h = self.flat.grads, self.flat.means, self.posterior.prior_mean, self.flat.draw, self.curvature
-        weight, forget = self.kl_weight, 1 - self.memory
+        weight, forget, drawn_now = self.kl_weight, 1 - self.memory, self._drawn_now
 
-        def work(at: slice, precision: Tensor, a: Tensor, b: Tensor, _: torch.Generator) -> None:
+        def work(at: slice, precision: Tensor, scratch: tuple[Tensor, ...], _: torch.Generator | None) -> None:
+            a, b = scratch[:2]
             if stds:
-                torch.add(precision, h[at], alpha=1 / weight, out=a)  # 1/std²
-                torch.sub(w[at], m[at], out=b).mul_(g[at]).mul_(a)  # g ε / std
-                torch.sub(h[at], b, out=b)
+                if not drawn_now:
+                    torch.add(precision, h[at], alpha=1 / weight, out=a)  # 1/std²
+                    torch.sub(w[at], m[at], out=b).mul_(a)  # ε / std
+                torch.addcmul(h[at], b, g[at], value=-1.0, out=b)
                 torch.div(b, a, out=a)
                 h[at].sub_(b, alpha=forget).addcmul_(a, b, value=0.5 * forget * forget / weight).clamp_(min=0.0)
                 g[at].addcmul_(torch.sub(m[at], m0[at], out=b), precision, value=weight)
@@ -181,7 +193,7 @@ class CurvatureStds:
                 self._adam(at, rate, step, b)
             elif self.moves == "natural":
                 self._natural(at, rate, step, precision, a, b)
-            if self.moves != "none":
+            if self.moves != "none" and self.flat.adds_up:
                 g[at].zero_()
 
         self._for_blocks(work)
@@ -204,12 +216,29 @@ class CurvatureStds:
         return list(zip(self.posterior.group_slices, table.unbind(), strict=True))
 
     def _adam(self, at: slice, rate: float, step: int, scratch: Tensor) -> None:
-        g, first, second = self.flat.grads[at], self.first_moment[at], self.second_moment[at]
+        m, g, first, second = (v[at] for v in (self.flat.means, self.flat.grads, self.first_moment, self.second_moment))
+        if self.curvature.device.type == "cpu":  # what torch.optim.Adam(fused=True) calls: one pass
+            torch._fused_adam_(
+                [m],
+                [g],
+                [first],
+                [second],
+                [],
+                [torch.tensor(step + 1.0)],
+                lr=rate,
+                beta1=BETA1,
+                beta2=BETA2,
+                weight_decay=0.0,
+                eps=EPSILON,
+                amsgrad=False,
+                maximize=False,
+            )
+            return
         first.lerp_(g, 1 - BETA1)
         second.mul_(BETA2).addcmul_(g, g, value=1 - BETA2)
         correction = math.sqrt(1 - BETA2 ** (step + 1))
         torch.sqrt(second, out=scratch).add_(EPSILON * correction)
-        self.flat.means[at].addcdiv_(first, scratch, value=-rate * correction / (1 - BETA1 ** (step + 1)))
+        m.addcdiv_(first, scratch, value=-rate * correction / (1 - BETA1 ** (step + 1)))
 
     def _natural(self, at: slice, rate: float, step: int, precision: Tensor, a: Tensor, b: Tensor) -> None:
         """Move the means by `rate` of a Newton step (the natural gradient of the objective), at most `rate` stds each.
@@ -246,7 +275,8 @@ class CurvatureStds:
             return
         found: list[tuple[int, int, Tensor]] = []
 
-        def work(at: slice, precision: Tensor, a: Tensor, b: Tensor, _: torch.Generator) -> None:
+        def work(at: slice, precision: Tensor, scratch: tuple[Tensor, ...], _: torch.Generator | None) -> None:
+            a, b = scratch[:2]
             torch.add(precision, h[at], alpha=1 / self.kl_weight, out=a).reciprocal_()
             torch.sub(flat.means[at], posterior.prior_mean[at], out=b)
             a.addcmul_(b, b)

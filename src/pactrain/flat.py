@@ -5,6 +5,10 @@ from torch import Tensor
 
 from pactrain.posterior import Posterior
 
+GATHERED = 262_144
+"""Weights up to which gradients are gathered after a backward pass instead of being added up where they belong: it saves clearing
+and adding, and for so few weights the memory does not count."""
+
 
 class FlatWeights:
     """The means, a draw of the weights and its gradients as flat vectors in the posterior's order.
@@ -12,7 +16,7 @@ class FlatWeights:
     A draw is written over the posterior's log-stds, which follow from the curvature and are written anew when the network
     comes to rest: nobody needs both at once, and a vector is saved.  From `attach()` to `release()`, where all weights are
     plain contiguous tensors of one dtype, the network's parameters are views of `draw` or of `means`, whichever they show,
-    and their gradients views of `grads`; otherwise values are copied to and fro.
+    and, in all but small networks, their gradients views of `grads`; otherwise values are copied to and fro.
     """
 
     def __init__(self, posterior: Posterior) -> None:
@@ -24,10 +28,16 @@ class FlatWeights:
             type(p) is torch.nn.Parameter and p.is_contiguous() for p in self._params
         )
         self.draw = posterior.log_std.detach()
+        self.gathers = len(self.draw) <= GATHERED
         self.means, self.grads = torch.empty_like(self.draw), torch.zeros_like(self.draw)
         self._draw_views, self._mean_views = self._views(self.draw), self._views(self.means)
         self._grad_views = self._views(self.grads)
         self.adopt()
+
+    @property
+    def adds_up(self) -> bool:
+        """Does a backward pass add to `grads` itself, so that they have to be cleared after use?"""
+        return self.aliased and not self.gathers
 
     def attach(self) -> None:
         """Let the network's parameters live in the flat vectors, if they can."""
@@ -58,27 +68,34 @@ class FlatWeights:
         for p, mine, grads in zip(self._params, views, self._grad_views, strict=True):
             if p.data_ptr() != mine.data_ptr():
                 p.data = mine
-            if p.grad is not grads:  # someone has called zero_grad(): let gradients come here again
+            if self.gathers:
+                p.grad = None
+            elif p.grad is not grads:  # someone has called zero_grad(): let gradients come here again
                 p.grad = grads
 
     @torch.no_grad()
     def take_grads(self) -> None:
         """Bring the gradients that a backward pass left into `grads`."""
-        if self.aliased:
+        if self.adds_up:
             return
-        for p, mine in zip(self._params, self._grad_views, strict=True):
-            mine.zero_() if p.grad is None else mine.copy_(p.grad)
+        found = [p.grad for p in self._params]
+        if self.aliased and all(g is not None and g.is_contiguous() for g in found):
+            torch.cat([g.view(-1) for g in found if g is not None], out=self.grads)
+            return
+        for g, mine in zip(found, self._grad_views, strict=True):
+            mine.zero_() if g is None else mine.copy_(g)
 
     @torch.no_grad()
     def step(self, optimizer: torch.optim.Optimizer) -> None:
         """Let an optimiser move the means by `grads`."""
         self.rest()
-        if not self.aliased:
+        if not self.aliased or self.gathers:
             for p, mine in zip(self._params, self._grad_views, strict=True):
-                p.grad = mine.to(p.dtype, copy=True)
+                p.grad = mine if self.aliased else mine.to(p.dtype, copy=True)
         optimizer.step()
         self.adopt()
-        self.grads.zero_()
+        if self.adds_up:
+            self.grads.zero_()
 
     @torch.no_grad()
     def adopt(self) -> None:

@@ -24,6 +24,7 @@ from torch import Tensor
 from torch.func import functional_call, vmap
 
 from pactrain.batches import Batches, TensorBatches
+from pactrain.factors import Factors, SharedGradients, joined, products, row_factors, tapped
 from pactrain.linearised import NUMBERS_AT_ONCE, independent_rows, picked_weights
 from pactrain.losses import AnyLoss, Loss, per_example, scores_of
 from pactrain.modes import evaluating
@@ -86,7 +87,8 @@ class LeftOut:
             outputs = [self._output(batch).detach() for batch, _, _ in self.shown]
             slopes, curvatures = self._under_noise(drawn or self._sampled)
             directions = self._directions(outputs[0].shape[1:], slopes)
-            kernel = gamma * self._kernel(directions)
+            kernel = self._kernel_of_rows(directions)
+            kernel = gamma * (self._kernel(directions) if kernel is None else kernel)
             weights = self.n / self.count * curvatures.clamp(min=0.0).double()
             root = weights.sqrt()
             inner = torch.eye(len(root), dtype=root.dtype, device=root.device) + root[:, None] * kernel * root
@@ -176,6 +178,28 @@ class LeftOut:
 
     # -- the kernel -------------------------------------------------------------------------------------------------
 
+    def _kernel_of_rows(self, directions: list[Tensor]) -> Tensor | None:
+        """The kernel of a network of linear layers, where every example is one row; None for any other."""
+        posterior = self.posterior
+        if not self.alone or not all(torch.equal(picked, rows) for _, picked, rows in self.shown):
+            return None
+        variances = (2 * posterior.prior_log_std.detach().double()).exp().tolist()
+        scales = [variances[group] for group in posterior.group_of_parameters]
+        try:
+            parts = [products(self._factors(direction), scales) for direction in directions]
+        except Exception:  # other layers; the gradients themselves take any
+            return None
+        return torch.stack(parts).mean(0)
+
+    def _factors(self, direction: Tensor) -> list[Factors]:
+        """Of the gradients of the outputs in one direction, one row an example."""
+        found = []
+        for batch, picked, _ in self.shown:
+            rows = tuple(t[picked] for t in batch)
+            values = lambda rows=rows: (self._output(rows) * direction).reshape(len(rows[0]), -1).sum(1)  # noqa: E731
+            found.append(row_factors(self.posterior.model, self.posterior.means(), values)[0])
+        return [joined(layer) for layer in zip(*found, strict=True)]
+
     def _kernel(self, directions: list[Tensor]) -> Tensor:
         """Inner products of the gradients of the outputs, in stds of the prior, in float64."""
         params = self.posterior.means()
@@ -219,18 +243,26 @@ class LeftOut:
             yield from self._together(direction)
             return
         for batch, picked, rows in self.shown:
-            output = None if self.alone else self._output(batch)
-            for j, row in zip(picked.tolist(), rows.tolist(), strict=True):
-                own = self._output(tuple(t[j : j + 1] for t in batch))[0] if output is None else output[row]
-                yield 1, self._own_gradients((own * direction).sum(), shared=output is not None)
+            if self.alone:
+                for j in picked.tolist():
+                    own = self._output(tuple(t[j : j + 1] for t in batch))[0]
+                    yield 1, self._own_gradients((own * direction).sum())
+                continue
+            params = self.posterior.means()
+            with tapped(self.posterior.model, params) as taps:
+                output = self._output(batch)
+            values = (output[rows] * direction).reshape(len(rows), -1).sum(1)
+            gradients = SharedGradients(params, taps, values)
+            for value in values:
+                yield 1, gradients.of(value)
 
-    def _own_gradients(self, value: Tensor, *, shared: bool) -> list[Tensor | None]:
+    def _own_gradients(self, value: Tensor) -> list[Tensor | None]:
         """Gradients of one value, in the memory that training has for gradients."""
         params = self.posterior.means()
         for p in params:
             if p.grad is not None:
                 p.grad.zero_()
-        value.backward(retain_graph=shared, inputs=params)
+        value.backward(inputs=params)
         return [p.grad for p in params]
 
     def _together(self, direction: Tensor) -> Iterator[tuple[int, Sequence[Tensor | None]]]:

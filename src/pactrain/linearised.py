@@ -25,6 +25,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
 from pactrain.batches import Batches, TensorBatches
+from pactrain.factors import SharedGradients, products, row_factors, tapped
 from pactrain.losses import AnyLoss, Loss, per_example, scores_of
 from pactrain.modes import batch_norms, estimate_batch_norm, evaluating
 from pactrain.prior_losses import convolves
@@ -83,24 +84,23 @@ def linearise(model: nn.Module, batches: Batches, loss: AnyLoss, seed: int) -> L
     """Measure the linearised network on some of the examples; None if that cannot be done."""
     with independent_rows(model, batches, loss), evaluating(model):
         try:
-            gradients, losses, scale = _gradients(model, batches, loss, seed)
+            kernel, losses = _kernel(model, batches, loss, seed)
         except (
             RuntimeError,
             ValueError,
             IndexError,
         ):  # layers or losses that take no single row, or no backward pass here
             return None
-    norms = torch.linalg.vector_norm(gradients, dim=1)
-    usable = torch.isfinite(losses) & torch.isfinite(norms)
+    usable = torch.isfinite(losses) & torch.isfinite(kernel.diagonal())
     if not bool(usable.all()):
-        gradients, losses, norms = gradients[usable], losses[usable], norms[usable]
-    if not len(losses) or not bool(norms.any()):
+        kernel, losses = kernel[usable][:, usable], losses[usable]
+    if not len(losses) or not bool(kernel.diagonal().any()):
         return None
     negative = bool(losses.min() < 0)  # a likelihood's loss may be: then residuals are measured from the smallest
     losses = losses - losses.min().clamp(max=0.0)
     losses = losses.clamp(min=(SMALLEST_SHIFTED if negative else SMALLEST_LOSS) * float(losses.mean()) + 1e-300)
     residuals = losses.sqrt()
-    kernel = _products(gradients, scale) / (4 * residuals[:, None] * residuals[None, :])
+    kernel = kernel / (4 * residuals[:, None] * residuals[None, :])
     return _leave_out(kernel.cpu().numpy(), residuals.cpu().numpy())
 
 
@@ -127,12 +127,34 @@ def _products(gradients: Tensor, scale: float) -> Tensor:
     return total.mul_(scale * scale)
 
 
-def _gradients(model: nn.Module, batches: Batches, loss: AnyLoss, seed: int) -> tuple[Tensor, Tensor, float]:
-    """Gradients of single examples at some of the weights, one a row; the losses; what to scale the gradients by."""
+def _kernel(model: nn.Module, batches: Batches, loss: AnyLoss, seed: int) -> tuple[Tensor, Tensor]:
+    """Inner products of the gradients of single examples, and the losses."""
     params = [p for p in model.parameters() if p.requires_grad]
-    count = sum(p.numel() for p in params)
     source = torch.Generator().manual_seed(derive(seed, "linearise"))
-    kept = picked_weights(count, source)
+    kept = picked_weights(sum(p.numel() for p in params), source)
+    if isinstance(batches, TensorBatches):
+        state = source.get_state()
+        rows = torch.randperm(len(batches), generator=source)[:EXAMPLES].to(batches.tensors[0].device)
+        batch = tuple(t[rows] for t in batches.tensors)
+        try:
+            factors, losses = row_factors(model, params, lambda: per_example(loss, model, batch))
+            return products(factors), losses.double()
+        except Exception:  # other layers than linear ones, or a loss for single rows; the gradients themselves take any
+            source.set_state(state)
+    gradients, losses, scale = _gradients(model, params, batches, loss, kept, source)
+    return _products(gradients, scale), losses
+
+
+def _gradients(
+    model: nn.Module,
+    params: list[nn.Parameter],
+    batches: Batches,
+    loss: AnyLoss,
+    kept: Tensor,
+    source: torch.Generator,
+) -> tuple[Tensor, Tensor, float]:
+    """Gradients of single examples at the `kept` weights, one a row; the losses; what to scale the gradients by."""
+    count = sum(p.numel() for p in params)
     edges = torch.tensor([0, *itertools.accumulate(p.numel() for p in params)])
     cuts = torch.searchsorted(kept, edges).tolist()
     places = [
@@ -175,9 +197,12 @@ def _example_gradients(
             yield first
             yield from found
             return
-    for value, last in _single_losses(model, batches, loss, source):
-        parts = torch.autograd.grad(value, params, retain_graph=not last, allow_unused=True)
-        yield parts, value.reshape(1)
+    if isinstance(batches, TensorBatches):
+        for row in torch.randperm(len(batches), generator=source)[:EXAMPLES].tolist():
+            value = per_example(loss, model, tuple(t[row : row + 1] for t in batches.tensors))
+            yield torch.autograd.grad(value[0], params, allow_unused=True), value
+        return
+    yield from _shared_gradients(model, params, batches, loss, source)
 
 
 def _together(
@@ -202,20 +227,18 @@ def _together(
         yield torch.autograd.grad(values.sum(), list(own.values()), allow_unused=True), values
 
 
-def _single_losses(
-    model: nn.Module, batches: Batches, loss: AnyLoss, source: torch.Generator
-) -> Iterator[tuple[Tensor, bool]]:
-    """The losses of single examples, each with whether it is the last of its forward pass."""
-    if isinstance(batches, TensorBatches):
-        for row in torch.randperm(len(batches), generator=source)[:EXAMPLES].tolist():
-            yield per_example(loss, model, tuple(t[row : row + 1] for t in batches.tensors))[0], True
-        return
+def _shared_gradients(
+    model: nn.Module, params: list[nn.Parameter], batches: Batches, loss: AnyLoss, source: torch.Generator
+) -> Iterator[tuple[Sequence[Tensor | None], Tensor]]:
+    """The same for batches whose examples share a forward pass."""
     room = SHARED_EXAMPLES
     for batch in batches.subset(SHARED_EXAMPLES, int(torch.randint(2**31, (1,), generator=source))):
-        losses = per_example(loss, model, batch)
+        with tapped(model, params) as taps:
+            losses = per_example(loss, model, batch)
+        gradients = SharedGradients(params, taps, losses)
         picked = torch.randperm(len(losses), generator=source)[:room].tolist()
-        for place, j in enumerate(picked):
-            yield losses[j], place == len(picked) - 1
+        for j in picked:
+            yield gradients.of(losses[j]), losses[j].reshape(1)
         room -= len(picked)
         if room <= 0:
             return

@@ -16,7 +16,7 @@ from torch.utils.hooks import RemovableHandle
 
 from pactrain.draws import Prediction, predict_draws
 from pactrain.errors import PactrainError
-from pactrain.gaussian import Draw, GaussianKL, kl_by_group, pieces
+from pactrain.gaussian import SMALL, Draw, GaussianKL, kl_by_group, kl_by_group_at_once, pieces
 from pactrain.noise import fill_normal
 from pactrain.prior import Prior
 
@@ -200,6 +200,8 @@ class Posterior(nn.Module):
     def kl_by_group(self, prior_log_std: Tensor | None = None) -> Tensor:
         """KL of each group in nats, float64, at the given prior log-stds (by default its own)."""
         prior = self.prior_log_std if prior_log_std is None else prior_log_std
+        if self.num_weights <= SMALL:
+            return kl_by_group_at_once(self.mean_shift(), self.log_std, prior, self._group_slices)
         out = torch.zeros(len(self.groups), dtype=torch.float64, device=self.log_std.device)
         for p, at, group in zip(self._params(), self._where, self._group_of, strict=True):
             mean = p.reshape(-1) if self._draw is None else self._draw.means[at]
@@ -228,6 +230,11 @@ class Posterior(nn.Module):
     def parameter_slices(self) -> tuple[slice, ...]:
         """Where each parameter of `means()` stands in the flat vectors."""
         return self._where
+
+    @property
+    def group_of_parameters(self) -> tuple[int, ...]:
+        """The group that each parameter of `means()` belongs to."""
+        return tuple(self._group_of)
 
     @property
     def num_weights(self) -> int:

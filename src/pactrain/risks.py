@@ -11,7 +11,7 @@ large for the time.  Two schemes, both exact:
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -63,6 +63,7 @@ def measure_risks(
 ) -> Risks:
     """Average loss, 0-1 error and clipped loss under at least `values` independent draws."""
     scheme, chunks = _scheme(posterior, batches, loss)
+    layers = _linear_layers(posterior) if scheme == "examples" else []
     sums, done = torch.zeros(4, dtype=torch.float64), 0  # loss, error, clipped loss, examples
     largest, n, passes, count = 1.0, 0, 0, 0.0
     limit = clip_range(loss)
@@ -70,7 +71,7 @@ def measure_risks(
         mine = torch.zeros_like(sums)
         for chunk in chunks():
             if done % ranks.world() == ranks.rank():  # the draw follows from the number, whoever makes it
-                losses, errors = _values(posterior, chunk, loss, scheme, seed, done)
+                losses, errors = _values(posterior, chunk, loss, layers, seed, done)
                 mine += _sums(losses, errors, limit)
                 largest = max(largest, 1 if scheme == "examples" else len(losses))
             done += 1
@@ -115,11 +116,11 @@ def _scheme(posterior: Posterior, batches: Batches, loss: AnyLoss) -> tuple[str,
 
 
 def _values(
-    posterior: Posterior, chunk: Any, loss: AnyLoss, scheme: str, seed: int, index: int
+    posterior: Posterior, chunk: Any, loss: AnyLoss, layers: Sequence["Noisy"], seed: int, index: int
 ) -> tuple[Tensor, Tensor | None]:
     source = generator(posterior.log_std.device, seed, "certify", index)
-    if scheme == "examples":
-        with noise_for_each_example(posterior, source):
+    if layers:
+        with noise_for_each_example(layers, source):
             return _losses(posterior.model, chunk, loss)
     with posterior.sampled(source) as model:
         return _losses(model, chunk, loss)
@@ -135,7 +136,11 @@ def _losses(model: nn.Module, chunk: Any, loss: AnyLoss) -> tuple[Tensor, Tensor
 # -- one draw for each example -----------------------------------------------------------------------------------------
 
 
-def _linear_layers(posterior: Posterior) -> list[tuple[nn.Linear, Tensor, Tensor | None]]:
+Noisy = tuple[nn.Linear, Tensor, Tensor | None]
+"""A linear layer with the variances of its weight and of its bias."""
+
+
+def _linear_layers(posterior: Posterior) -> list[Noisy]:
     """Each linear layer with the variances of its weight and bias; empty if a random weight sits anywhere else."""
     model, names = posterior.model, set(posterior.names)
     uses = [name for name, p in model.named_parameters(remove_duplicate=False) if p.requires_grad]
@@ -155,13 +160,12 @@ def _linear_layers(posterior: Posterior) -> list[tuple[nn.Linear, Tensor, Tensor
 
 
 @contextmanager
-def noise_for_each_example(posterior: Posterior, source: torch.Generator) -> Iterator[list[int]]:
+def noise_for_each_example(layers: Sequence[Noisy], source: torch.Generator) -> Iterator[list[int]]:
     """Inside the block every example of a batch sees a network of its own.  Yields how often each layer was used.
 
     For independent Gaussian weights the output of a linear layer for one input x is Gaussian with mean W x + b and variance
     V x² + v, independent over units; drawing it directly is the same as drawing the weights.
     """
-    layers = _linear_layers(posterior)
     uses = [0] * len(layers)
 
     def hook(index: int, weight: Tensor, bias: Tensor | None) -> Callable[[nn.Module, tuple[Any, ...], Tensor], Tensor]:
@@ -183,7 +187,8 @@ def noise_for_each_example(posterior: Posterior, source: torch.Generator) -> Ite
 @torch.no_grad()
 def _noise_once(posterior: Posterior, batch: Any, loss: AnyLoss) -> bool:
     """Is every linear layer used exactly once, on one row an example?  Otherwise its weights are shared within an example."""
-    with noise_for_each_example(posterior, generator(posterior.log_std.device, 0, "probe")) as uses:
+    source = generator(posterior.log_std.device, 0, "probe")
+    with noise_for_each_example(_linear_layers(posterior), source) as uses:
         losses, _ = _losses(posterior.model, batch, loss)
     rows = batch[0].shape[0] if isinstance(batch, (tuple, list)) and isinstance(batch[0], Tensor) else None
     return all(count == 1 for count in uses) and rows == len(losses)

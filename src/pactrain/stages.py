@@ -139,6 +139,7 @@ class Trainer:
 
     def _follow_bound(self, risk: float) -> None:
         if self.curvature is not None and isinstance(self.bound, Bound):
+            self.curvature.rest()
             kl = float(self.posterior.kl_by_group().sum())
             self.curvature.kl_weight = followed_weight(self.bound, self.held_gamma, risk, kl)
 
@@ -167,9 +168,8 @@ class Trainer:
         while not p.done:
             started = time.monotonic()
             risk = self._epoch()
-            if not all(
-                math.isfinite(x) for m in self.posterior.means() if m.numel() for x in torch.aminmax(m.detach())
-            ):
+            means = [self.curvature.flat.means] if self.curvature is not None else self.posterior.means()
+            if not all(math.isfinite(x) for m in means if m.numel() for x in torch.aminmax(m.detach())):
                 raise self._not_finite(math.nan)
             p.epoch += 1
             if p.stage == 1:
@@ -206,7 +206,6 @@ class Trainer:
         if self.curvature is not None and p.stage == 1:
             if self.steps_per_epoch >= PRIOR_STEPS or p.stage1_epochs + 1 >= self.stage1_limit:
                 self.curvature.update_prior()
-            self.curvature.rest()
             self._follow_bound(total / max(1, count))
         return total / max(1, count)
 
