@@ -147,9 +147,11 @@ class LoaderBatches:
 
 
 def rows(batch: Any) -> int:
-    """Number of rows of a batch, as far as its first tensor tells."""
+    """Number of rows of a batch, as far as its first tensor tells, or as torch-geometric's loaders say of theirs."""
     if isinstance(batch, Tensor):
         return len(batch) if batch.ndim else 1
+    if isinstance(said := getattr(batch, "batch_size", None), int):
+        return said
     items = batch.values() if isinstance(batch, Mapping) else batch if isinstance(batch, (tuple, list)) else ()
     return next((rows(item) for item in items), 1)
 
