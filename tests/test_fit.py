@@ -247,6 +247,8 @@ def test_settings_of_the_user_are_followed() -> None:
         pactrain.fit(build("mlp"), rows(), delta=2)
     with pytest.raises(PactrainError, match="CUDA"):
         pactrain.fit(build("mlp"), rows(), device="cuda")
+    with pytest.raises(PactrainError, match=r"device 'gpu' cannot be used .*; use cpu, cuda or auto"):
+        pactrain.fit(build("mlp"), rows(), device="gpu")
 
 
 def sgd(rate: float) -> Any:
