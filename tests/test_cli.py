@@ -96,6 +96,7 @@ def test_same_seed_same_bytes(tmp_path: Path) -> None:
     assert bytes_of["a"] == bytes_of["b"] != bytes_of["c"]
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_it_resumes_to_the_same_weights(tmp_path: Path) -> None:
     words = ["train", "--data", "wine", "--budget", "400 epochs"]
     run(*words, "--out", "whole", cwd=tmp_path)

@@ -50,7 +50,10 @@ def need(module: str, file: str | None) -> None:
         pytest.skip(str(error))
 
 
-@pytest.mark.parametrize("name", SAYS)
+SLOW = ("text_head.py",)
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in SAYS])
 def test_script(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     if name in NEEDS:
         need(*NEEDS[name])

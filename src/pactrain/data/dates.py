@@ -37,8 +37,7 @@ def days(column: "pd.Series[Any]") -> NDArray[np.float64]:
             f"column {column.name!r} is {column.iloc[bad[0]]!r} in row {row}; it held dates such as 2024-12-31 in training"
         )
     since = _parsed(column) - pd.Timestamp(0, tz="UTC")
-    found: NDArray[np.float64] = (since / pd.Timedelta(days=1)).to_numpy(dtype=np.float64)
-    return found
+    return np.asarray(since / pd.Timedelta(days=1), dtype=np.float64)
 
 
 def _parsed(column: "pd.Series[Any]") -> "pd.Series[Any]":
