@@ -7,8 +7,9 @@ BIN := .venv/bin
 train: .venv/ready
 	$(BIN)/pactrain train $(ARGS)
 
+# Without the tests marked slow, unless ARGS says which: make test ARGS="-m slow" runs those, ARGS=tests everything.
 test: .venv/ready
-	$(BIN)/python -m pytest -n 2 $(ARGS)
+	$(BIN)/python -m pytest -n 2 $(or $(ARGS),-m "not slow")
 
 check: .venv/ready
 	$(BIN)/ruff check .

@@ -1,8 +1,10 @@
 """Batches of examples held as tensors."""
 
+from types import SimpleNamespace
+
 import torch
 
-from pactrain.batches import TensorBatches
+from pactrain.batches import LoaderBatches, TensorBatches
 
 
 def test_an_epoch_has_every_row_once_in_an_order_that_follows_from_the_seed() -> None:
@@ -22,3 +24,9 @@ def test_batches_keep_the_layout_of_images() -> None:
     images = torch.randn(20, 3, 4, 4).contiguous(memory_format=torch.channels_last)
     for x, _ in TensorBatches((images, torch.zeros(20)), 5).epoch(0):
         assert x.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_a_subset_of_batches_that_say_their_own_size() -> None:
+    """torch-geometric's batches are objects, and a large graph's do not all fit into memory at once."""
+    batches = LoaderBatches([SimpleNamespace(batch_size=40) for _ in range(30)], torch.device("cpu"))
+    assert len(batches.subset(100, seed=0)) == 3

@@ -54,6 +54,9 @@ def test_train_then_certify_verify_and_predict(tmp_path: Path) -> None:
     certificate = run("certify", "runs/flowers", "--draws", "5", "--json", "c.json", cwd=tmp_path)
     assert "95 % confidence" in certificate.stdout
     run("verify", "c.json", cwd=tmp_path)
+    assert "Verified." in run("verify", "runs/flowers", cwd=tmp_path).stdout
+    assert "not a certificate" in run("verify", "runs/flowers/config.json", cwd=tmp_path, code=2).stderr
+    assert "made by pactrain train" in run("predict", "c.json", data, cwd=tmp_path, code=2).stderr
     edited = re.sub(r'"values": \d+', '"values": 99999', (tmp_path / "c.json").read_text())
     (tmp_path / "c.json").write_text(edited)
     assert "not valid" in run("verify", "c.json", cwd=tmp_path, code=1).stdout
@@ -79,6 +82,10 @@ def test_regression_is_in_the_targets_own_units(tmp_path: Path) -> None:
     answer = json.loads(run("predict", "runs/t", "t.csv", "--json", "-", cwd=tmp_path).stdout)
     assert np.corrcoef(answer["prediction"], 1000 + 50 * x)[0, 1] > 0.95
     assert abs(np.mean(answer["prediction"]) - 1000) < 20
+    table = run("predict", "runs/t", "t.csv", cwd=tmp_path).stdout
+    assert "120 predictions, the first 20 of them (--out FILE writes all)" in table
+    assert re.search(r" 1,0\d\d ", table)
+    assert "could not be written to ." in run("predict", "runs/t", "t.csv", "--out", ".", cwd=tmp_path, code=2).stderr
 
 
 def test_same_seed_same_bytes(tmp_path: Path) -> None:
@@ -89,6 +96,7 @@ def test_same_seed_same_bytes(tmp_path: Path) -> None:
     assert bytes_of["a"] == bytes_of["b"] != bytes_of["c"]
 
 
+@pytest.mark.slow
 def test_killed_at_any_moment_it_resumes_to_the_same_weights(tmp_path: Path) -> None:
     words = ["train", "--data", "wine", "--budget", "400 epochs"]
     run(*words, "--out", "whole", cwd=tmp_path)

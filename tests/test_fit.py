@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -247,6 +248,30 @@ def test_settings_of_the_user_are_followed() -> None:
         pactrain.fit(build("mlp"), rows(), delta=2)
     with pytest.raises(PactrainError, match="CUDA"):
         pactrain.fit(build("mlp"), rows(), device="cuda")
+    with pytest.raises(PactrainError, match=r"device 'gpu' cannot be used .*; use cpu, cuda or auto"):
+        pactrain.fit(build("mlp"), rows(), device="gpu")
+
+
+def test_typical_mistakes_are_answered(recwarn: pytest.WarningsRecorder) -> None:
+    x, y = rows()
+    network = build("mlp")
+
+    def refused(words: str, model: Any = network, data: Any = (x, y), **options: Any) -> None:
+        with pytest.raises(PactrainError, match=words):
+            pactrain.fit(model, data, **options)
+
+    refused("the class Linear; make a network of it first", model=nn.Linear)
+    refused("say which with out=", resume=True)
+    refused("the training data is one Tensor; pass a pair", data=x)
+    refused("the training data is one dict; pass a pair", data={"x": x, "y": y})
+    refused(r"write \(X, y\) in round brackets", data=[x, y])
+    refused(r"CrossEntropyLoss takes \(output, target\)", loss=nn.CrossEntropyLoss(reduction="none"))
+    refused(r"mse_loss takes \(output, target\)", loss=F.mse_loss)
+    refused("the training rows have 6 features and the test rows 5", test=(x[:, :5], y))
+    frozen = x.numpy()
+    frozen.flags.writeable = False  # as pandas gives them
+    pactrain.fit(network, (frozen, y), budget="1 epoch")
+    assert not recwarn.list
 
 
 def sgd(rate: float) -> Any:

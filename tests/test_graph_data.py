@@ -164,6 +164,7 @@ def run(*words: Any, cwd: Path, code: int = 0) -> subprocess.CompletedProcess[st
     return done
 
 
+@pytest.mark.slow
 def test_a_graph_from_the_command_line(tmp_path: Path) -> None:
     write_graph(tmp_path / "my_graph.npz")
     done = run(

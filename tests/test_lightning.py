@@ -108,6 +108,7 @@ Path(f"rank{trainer.global_rank}.json").write_text(json.dumps(found))
 """
 
 
+@pytest.mark.slow
 def test_two_processes_share_the_batches_and_end_with_the_same_posterior(tmp_path: Path) -> None:
     (tmp_path / "two.py").write_text(TWO)
     root = Path(pactrain.__file__).parent.parent

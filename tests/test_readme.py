@@ -32,7 +32,13 @@ def own(*_: Any, **__: Any) -> nn.Module:
     return nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 3))
 
 
-@pytest.mark.parametrize("page", [p for p in PAGES if blocks(p, "python")], ids=lambda p: p.name)
+def pages() -> list[Any]:
+    """The pages with Python in them; a whole training on a real graph takes long."""
+    found = [page for page in PAGES if blocks(page, "python")]
+    return [pytest.param(p, marks=pytest.mark.slow if p.name == "graphs.md" else (), id=p.name) for p in found]
+
+
+@pytest.mark.parametrize("page", pages())
 def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my_module.py").write_text("def train_one(seed, width):\n    return {'width': width}\n")

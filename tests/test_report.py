@@ -274,6 +274,8 @@ def test_a_report_that_fails_does_not_cost_the_run(tmp_path: Path, monkeypatch: 
     assert json.loads((tmp_path / "run" / "metrics.json").read_text())["notes"] == result.notes
     monkeypatch.undo()
     assert write_report([tmp_path / "run"]) == tmp_path / "run" / "report.html"
+    assert write_report([tmp_path / "run"], tmp_path) == tmp_path / "report.html"
+    assert write_report([tmp_path / "run"], tmp_path / "pages") == tmp_path / "pages" / "report.html"
 
 
 def test_thin_keeps_the_ends() -> None:

@@ -126,6 +126,7 @@ def test_boxes_are_drawn(tmp_path: Path) -> None:
         draw_boxes(cells, tmp_path / "boxes.gif")
 
 
+@pytest.mark.slow
 def test_a_killed_table_goes_on(tmp_path: Path) -> None:
     pytest.importorskip("torch_geometric")
     write_graph(tmp_path / "cora_ml.npz", nodes=600)

@@ -1,5 +1,6 @@
 """Tables of users: what is read, what is refused, and that new rows are treated as the training rows were."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -121,6 +122,13 @@ def test_every_mistake_has_its_message(tmp_path: Path) -> None:
     assert "all are constant" in broken(tmp_path, "x,y\n" + "".join(f"7,{i % 2}\n" for i in range(20)))
     names = "x,y\n" + "".join(f"name {i},{i % 2}\n" for i in range(200))
     assert "--drop x" in broken(tmp_path, names)
+    two = "my name,when,y\n" + "".join(
+        f"name {i},{i % 28 + 1}.{i % 12 + 1}.{1990 + i // 28},{i % 2}\n" for i in range(200)
+    )
+    assert "they look like names or identifiers; leave out such columns with --drop 'my name' when" in broken(
+        tmp_path, two
+    )
+    assert "write dates as 2024-12-31" in broken(tmp_path, two)
     same = "x,y\n" + "".join(f"{i},2.5\n" for i in range(20))
     assert "2.5 in every training row" in broken(tmp_path, same)
     assert "too few" in broken(tmp_path, "x,y\n1,0\n2,1\n")
@@ -130,6 +138,26 @@ def test_every_mistake_has_its_message(tmp_path: Path) -> None:
     (tmp_path / "t.xlsx").write_text("x,y\n1,2\n")
     with pytest.raises(DataError, match="not read"):
         read_frame(tmp_path / "t.xlsx")
+
+
+def test_dates_become_days(tmp_path: Path) -> None:
+    path = tmp_path / "dates.csv"
+    path.write_text("day,y\n" + "".join(f"1970-01-{i % 30 + 1:02},{i % 2}\n" for i in range(60)) + ",0\n")
+    task = load(str(path), target="y", test_fraction=0)
+    (column,) = task.encoder.numeric
+    assert column.dates
+    assert column.median == 14.5
+    again = Encoder.from_dict(json.loads(json.dumps(task.encoder.to_dict())))
+    new = pd.DataFrame({"day": ["1970-01-02", "1970-01-02T12:00", None]})
+    expected = (np.array([[1.0], [1.5], [14.5]]) - column.mean) / column.std
+    np.testing.assert_allclose(again.features(new), expected, rtol=1e-6)
+    np.testing.assert_allclose(
+        again.features(new.assign(day=pd.to_datetime(["1970-01-02"] * 3))), expected[[0] * 3], rtol=1e-6
+    )
+    with pytest.raises(DataError, match=r"'day' is 'soon' in row 2; it held dates"):
+        again.features(pd.DataFrame({"day": ["1970-01-02", "soon"]}))
+    with pytest.raises(DataError, match=r"'day' is '1970-02-31' in row 1"):
+        again.features(pd.DataFrame({"day": ["1970-02-31"]}))
 
 
 def test_missing_columns_and_odd_values_in_new_rows() -> None:
@@ -227,5 +255,5 @@ def test_other_separators_are_recognised(tmp_path: Path, separator: str) -> None
 def test_another_encoding_is_named(tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes("city,price\nŁódź,3\n".encode("latin2"))
-    with pytest.raises(DataError, match="not written in UTF-8"):
+    with pytest.raises(DataError, match=r"not written in UTF-8.*encoding='latin-1'"):
         read_frame(path)

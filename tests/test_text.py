@@ -147,6 +147,7 @@ def test_columns_of_text_beside_other_columns(tmp_path: Path) -> None:
         text_columns((), "some/encoder")
 
 
+@pytest.mark.slow
 def test_texts_from_the_command_line(tmp_path: Path, own_cache: Path) -> None:
     reviews(tmp_path / "reviews.csv")
 

@@ -147,9 +147,11 @@ class LoaderBatches:
 
 
 def rows(batch: Any) -> int:
-    """Number of rows of a batch, as far as its first tensor tells."""
+    """Number of rows of a batch, as far as its first tensor tells, or as torch-geometric's loaders say of theirs."""
     if isinstance(batch, Tensor):
         return len(batch) if batch.ndim else 1
+    if isinstance(said := getattr(batch, "batch_size", None), int):
+        return said
     items = batch.values() if isinstance(batch, Mapping) else batch if isinstance(batch, (tuple, list)) else ()
     return next((rows(item) for item in items), 1)
 
@@ -210,12 +212,24 @@ def as_batches(
             f"the {role} data is a {type(data).__name__}, which can be read only once; every epoch and the certificate "
             "read it again: pass a list, a DataLoader, a Dataset or an (X, y) pair"
         )
+    if isinstance(data, Mapping) or hasattr(data, "__array__"):
+        raise DataError(
+            f"the {role} data is one {type(data).__name__}; pass a pair (X, y), or a list of batches ([batch] if this is one)"
+        )
     if isinstance(data, Iterable):
         return LoaderBatches(data, device)
     raise DataError(
         f"{role} data of type {type(data).__name__} cannot be read; pass an (X, y) pair of arrays or tensors, "
         "a Dataset, a DataLoader, a torch-geometric graph, or a list of batches"
     )
+
+
+def check_columns(training: Batches, test: Batches) -> None:
+    """Rows of a table must have the same features in both parts."""
+    if isinstance(training, TensorBatches) and isinstance(test, TensorBatches):
+        here, there = training.tensors[0], test.tensors[0]
+        if here.ndim == there.ndim == 2 and here.shape[1] != there.shape[1]:
+            raise DataError(f"the training rows have {here.shape[1]} features and the test rows {there.shape[1]}")
 
 
 def _is_pair(data: Any) -> bool:
@@ -232,7 +246,8 @@ def _tensor(part: Any, position: int, role: str, dtype: torch.dtype) -> Tensor:
                 f"array {position} of the {role} data has dtype {array.dtype}; only numbers can be trained on: "
                 "encode categories and texts first (the command line does it for CSV files)"
             )
-        tensor = torch.from_numpy(np.ascontiguousarray(array))
+        # pandas hands out arrays that must not be written to, of which torch would warn
+        tensor = torch.from_numpy(np.require(array, requirements=["C", "W"]))
     if tensor.is_floating_point():
         return tensor.to(dtype)
     return tensor if tensor.is_complex() else tensor.long()

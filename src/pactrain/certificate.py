@@ -161,6 +161,8 @@ class Certificate:
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Certificate":
         """The inverse of `to_dict`."""
+        if "statements" not in values:
+            raise PactrainError("this is not a certificate: it has no statements; training writes certificate.json")
         if values.get("format") != FORMAT:
             raise PactrainError(
                 f"certificate format {values.get('format')!r} is not known to this version (it reads format {FORMAT})"

@@ -15,7 +15,7 @@ from torch import nn
 
 from pactrain import ranks
 from pactrain.auto import Rules, rules_for
-from pactrain.batches import Batches, TensorBatches
+from pactrain.batches import Batches, TensorBatches, check_columns
 from pactrain.bounds.unbounded import Unbounded
 from pactrain.budget import Budget, parse_budget
 from pactrain.calibration import calibration
@@ -129,6 +129,11 @@ def fit(
     started = time.monotonic()
     if not 0 < delta < 1:
         raise PactrainError(f"delta={delta} must lie strictly between 0 and 1; .05 means 95 % confidence")
+    if not isinstance(model, nn.Module):
+        what = f"the class {model.__name__}; make a network of it first" if isinstance(model, type) else repr(model)
+        raise PactrainError(f"model must be a torch module, and is {what}")
+    if resume and out is None:
+        raise PactrainError("resume=True goes on with the run in a folder: say which with out=")
     rules = rules_with(rules_for(preset), bound)
     limit = parse_budget(budget)
     where = choose_device(device)
@@ -141,6 +146,7 @@ def fit(
         batches, test_batches = read_batches(model, data, rules, where, "training"), None
         if test is not None:
             test_batches = read_batches(model, test, rules, where, "test")
+            check_columns(batches, test_batches)
         if ranks.world() > 1 and not isinstance(batches, TensorBatches):
             raise DataError(
                 "several processes can share an (X, y) pair or a TensorDataset, not batches of your own making"

@@ -100,8 +100,8 @@ def predict_batch(predict: Predict, batch: Any) -> tuple[Tensor, Tensor]:
         return (scores[batch.nodes] if len(scores) else scores), batch.y
     if not isinstance(batch, (tuple, list)) or len(batch) < 2:
         raise DataError(
-            f"a batch must be (inputs, target) or a mapping, not {type(batch).__name__}; "
-            "pass loss=callable(predict, batch) to read it your way"
+            f"a batch must be (inputs, target) or a mapping, not {type(batch).__name__}; write (X, y) in round brackets, "
+            "since a list is a list of batches, or pass loss=callable(predict, batch) to read a batch your way"
         )
     *inputs, target = batch
     if len(inputs) == 1 and isinstance(inputs[0], Mapping):
@@ -255,6 +255,12 @@ def resolve(loss: str | AnyLoss | None, first_batch: Any) -> AnyLoss:
                 "or a callable loss(predict, batch) that returns one value an example"
             )
         return LOSSES[loss]
+    if isinstance(loss, torch.nn.modules.loss._Loss) or getattr(loss, "__module__", None) == F.__name__:
+        raise PactrainError(
+            f"{getattr(loss, '__name__', type(loss).__name__)} takes (output, target), and loss= a callable (predict, batch): name one "
+            f"of {', '.join(LOSSES)}, or wrap it, as in "
+            "lambda predict, batch: F.cross_entropy(predict(batch[0]), batch[1], reduction='none')"
+        )
     return loss
 
 

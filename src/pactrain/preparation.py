@@ -46,9 +46,16 @@ def seen_before(model: nn.Module) -> list[str]:
 def choose_device(device: str | torch.device) -> torch.device:
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    chosen = torch.device(device)
-    if chosen.type == "cuda" and not torch.cuda.is_available():
-        raise PactrainError(f"device {device!r}: this machine, or this build of torch, has no CUDA; use cpu or auto")
+    try:
+        chosen = torch.device(device)
+        if chosen.type == "cuda" and not torch.cuda.is_available():
+            raise PactrainError(
+                f"device {device!r}: this machine, or this build of torch, has no CUDA; use cpu or auto"
+            )
+        torch.empty(1, device=chosen)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        raise PactrainError(f"device {device!r} cannot be used ({reason}); use cpu, cuda or auto") from error
     return chosen
 
 

@@ -267,7 +267,7 @@ class PACBayesClassifier(ClassifierMixin, _PACBayes):  # type: ignore[misc]
         else:
             self.classes_, target = np.unique(column_or_1d(y, warn=True), return_inverse=True)
             if len(self.classes_) < 2:
-                raise DataError(f"y has a single class, {self.classes_[0]!r}: there is nothing to learn")
+                raise DataError(f"y has a single class, {self.classes_[:1].tolist()[0]!r}: there is nothing to learn")
         loss, caveats = self._weighted(self._loss(), target)
         self._train(X, target, loss, len(self.classes_), caveats)
         return self

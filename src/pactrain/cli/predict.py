@@ -6,7 +6,10 @@ from typing import Annotated, Any
 
 import tyro
 
-from pactrain.cli.output import console, table, write_result
+from pactrain.cli.output import console, number, table, write_result
+from pactrain.errors import PactrainError
+
+SHOWN = 20
 
 
 @dataclass
@@ -46,16 +49,19 @@ class Predict:
 
             from pactrain.checkpoint import write_atomic
 
-            write_atomic(self.out, pd.DataFrame(rows).to_csv(index=False))
+            try:
+                write_atomic(self.out, pd.DataFrame(rows).to_csv(index=False))
+            except OSError as error:
+                raise PactrainError(f"the predictions could not be written to {self.out}: {error}") from error
             screen.print(f"{len(rows['prediction']):,} predictions written to {self.out}", markup=False)
         elif self.json_to is None:
-            shown = [
-                [str(i + 1), *(_cell(v[i]) for v in rows.values())] for i in range(min(20, len(rows["prediction"])))
-            ]
-            screen.print(table(f"{len(rows['prediction']):,} predictions", ["row", *rows], shown))
+            n = len(rows["prediction"])
+            shown = [[str(i + 1), *(_cell(v[i]) for v in rows.values())] for i in range(min(SHOWN, n))]
+            part = f", the first {SHOWN} of them (--out FILE writes all)" if n > SHOWN else ""
+            screen.print(table(f"{n:,} predictions{part}", ["row", *rows], shown))
         write_result(self.json_to, rows)
         return 0
 
 
 def _cell(value: Any) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    return number(value) if isinstance(value, float) else str(value)

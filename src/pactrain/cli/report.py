@@ -16,7 +16,7 @@ class Report:
     runs: tyro.conf.Positional[tuple[Path, ...]]
     """Folders made by `pactrain train`, finished or not; several are shown side by side."""
     out: Path | None = None
-    """The page; by default report.html in the run folder, or here for several runs."""
+    """The page, or a folder for it; by default report.html in the run folder, or here for several runs."""
     figures: Path | None = None
     """A folder to save each figure to as a file of its own."""
     format: Literal["svg", "png", "pdf"] = "svg"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from pactrain.cli.output import Bars, console, table, write_result
+from pactrain.cli.output import Bars, console, number, table, write_result
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -184,4 +184,4 @@ def show(screen: "Console", result: "Result") -> None:
 
 
 def _shown(name: str, value: float) -> str:
-    return f"{100 * value:.2f} %" if name == "accuracy" else f"{value:.4f}"
+    return f"{100 * value:.2f} %" if name == "accuracy" else number(value) if value >= 1000 else f"{value:.4f}"

@@ -14,7 +14,7 @@ class Verify:
     """Compute every number of a certificate again from what is stored with it, and compare to the last digit."""
 
     certificate: tyro.conf.Positional[Path]
-    """A certificate.json."""
+    """A certificate.json, or the run folder that holds it."""
     run_folder: Annotated[Path | None, tyro.conf.arg(name="run")] = None
     """A run folder: measure the risk again from its stored weights and data, too."""
     data_root: Path | None = None
@@ -27,7 +27,8 @@ class Verify:
         from pactrain.certificate import Certificate
 
         screen = console(self.json_to)
-        certificate = Certificate.read(self.certificate)
+        folder = self.certificate.is_dir()
+        certificate = Certificate.read(self.certificate / "certificate.json" if folder else self.certificate)
         rows = [(s, s.recompute()) for s in certificate.statements]
         for s, again in rows:
             verdict = "agrees" if again == s.value else f"DIFFERS: computed again it is {again!r}"

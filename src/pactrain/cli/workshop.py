@@ -94,7 +94,7 @@ def newest_unfinished(data: str, root: Path = Path("runs")) -> Path:
 def read_config(run: Path) -> dict[str, Any]:
     """The configuration of a completed run made by the command line."""
     if not run.is_dir():
-        raise RunError(f"{run} is not a run folder")
+        raise RunError(f"{run} is not a run folder; name a folder made by pactrain train")
     if not (run / "metrics.json").exists():
         raise RunError(f"the run in {run} is not complete; finish it with pactrain train --out {run} --resume …")
     config: dict[str, Any] = read_json(run / "config.json")

@@ -1,11 +1,12 @@
 """How rows of a table become features, and a target column becomes targets; fitted once, then applied to new rows.
 
-Numeric columns: missing values become the median, then mean 0 and standard deviation 1.  Text columns: one-hot; a missing
-value is a category of its own, a category not seen in training has no column and becomes all zeros.  Everything is
-fitted on the training rows.  Columns named as running text become the features of a frozen encoder (`models/text.py`), which
-are left as they are.
+Numeric columns: missing values become the median, then mean 0 and standard deviation 1.  Dates: the same with days since
+1970 (`dates.py`).  Text columns: one-hot; a missing value is a category of its own, a category not seen in training has no
+column and becomes all zeros.  Everything is fitted on the training rows.  Columns named as running text become the
+features of a frozen encoder (`models/text.py`), which are left as they are.
 """
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
@@ -14,6 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from pactrain.data.dates import days, is_dates, looks_like_dates
 from pactrain.errors import DataError
 
 Kind = Literal["classification", "regression"]
@@ -27,12 +29,13 @@ MISSING = "(missing)"
 
 @dataclass(frozen=True)
 class Numeric:
-    """A column of numbers."""
+    """A column of numbers, or of dates as days since 1970."""
 
     name: str
     median: float
     mean: float
     std: float
+    dates: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,7 +104,7 @@ class Encoder:
                 f"the file lacks the column{'s' if len(absent) > 1 else ''} {', '.join(map(repr, absent))} "
                 f"that the model was trained on; it has {', '.join(map(repr, frame.columns))}"
             )
-        parts: list[NDArray[Any]] = [_scaled(_numbers(frame[c.name]), c)[:, None] for c in self.numeric]
+        parts: list[NDArray[Any]] = [_scaled(frame[c.name], c)[:, None] for c in self.numeric]
         parts += [_one_hot(frame[c.name], c) for c in self.categorical]
         parts += [_embedded(frame[c.name], c.encoder) for c in self.text]
         return np.concatenate(parts, axis=1).astype(np.float32) if parts else np.zeros((len(frame), 0), np.float32)
@@ -141,6 +144,7 @@ def fit_encoder(
 ) -> Encoder:
     """Learn the encoding from training rows; `text` names the columns of running text, each with its encoder."""
     text = text or {}
+    _check_no_names(frame.drop(columns=list(text)))
     columns = [_fit_column(frame[name]) for name in frame.columns if name not in text]
     embedded = tuple(Text(name, used, _embedded(frame[name], used).shape[1]) for name, used in text.items())
     numeric = tuple(c for c in columns if isinstance(c, Numeric))
@@ -155,29 +159,42 @@ def fit_encoder(
 def _fit_column(column: "pd.Series[Any]") -> Numeric | Categorical | str:
     """The encoding of one column; only its name if it is the same in every row and so tells nothing."""
     name = str(column.name)
-    if pd.api.types.is_datetime64_any_dtype(column):
-        raise DataError(f"column {name!r} holds dates; turn them into numbers, or leave it out with --drop {name}")
-    if not _is_number(column):
-        return _fit_categories(column, name)
-    values = _numbers(column)
+    dates = is_dates(column)
+    if not dates and not _is_number(column):
+        categories = tuple(sorted({_category(v) for v in column}))
+        return Categorical(name, categories) if len(categories) > 1 else name
+    values = days(column) if dates else _numbers(column)
     known = values[~np.isnan(values)]
     if not len(known):
         return name
     median = float(np.median(known))
     filled = np.where(np.isnan(values), median, values)
     std = float(filled.std())
-    return Numeric(name, median, float(filled.mean()), std) if filled.min() < filled.max() and std > 0 else name
+    differ = filled.min() < filled.max() and std > 0
+    return Numeric(name, median, float(filled.mean()), std, dates) if differ else name
 
 
-def _fit_categories(column: "pd.Series[Any]", name: str) -> Categorical | str:
-    check_not_mostly_numbers(column, "column", f", or leave the column out with --drop {name}")
-    categories = tuple(sorted({_category(v) for v in column}))
-    if len(categories) > MAX_CATEGORIES and len(categories) > len(column) / 2:
-        raise DataError(
-            f"column {name!r} has {len(categories)} different texts in {len(column)} rows: it looks like a name or "
-            f"an identifier; leave it out with --drop {name}, or, if it is running text, read it with --text {name}"
-        )
-    return Categorical(name, categories) if len(categories) > 1 else name
+def _check_no_names(frame: pd.DataFrame) -> None:
+    """Columns of texts that are hardly ever the same are no categories; all of them are named at once."""
+    names = []
+    for name, column in frame.items():
+        if _is_number(column) or is_dates(column):
+            continue
+        check_not_mostly_numbers(column, "column", f", or leave the column out with --drop {shlex.quote(str(name))}")
+        different = len({_category(v) for v in column})
+        if different > MAX_CATEGORIES and different > len(column) / 2:
+            names.append((str(name), different))
+    if not names:
+        return
+    said = "; ".join(
+        f"column {name!r} has {different} different texts in {len(frame)} rows" for name, different in names
+    )
+    words = " ".join(shlex.quote(name) for name, _ in names)
+    dates = "; write dates as 2024-12-31 to have them read" if any(looks_like_dates(frame[n]) for n, _ in names) else ""
+    looks = "it looks like a name or an identifier" if len(names) == 1 else "they look like names or identifiers"
+    raise DataError(
+        f"{said}: {looks}; leave out such columns with --drop {words}, or read running text with --text {words}{dates}"
+    )
 
 
 def check_not_mostly_numbers(column: "pd.Series[Any]", what: str, way_out: str) -> None:
@@ -257,8 +274,9 @@ def _numbers(column: "pd.Series[Any]") -> NDArray[np.float64]:
     return values
 
 
-def _scaled(values: NDArray[np.float64], column: Numeric) -> NDArray[np.float64]:
-    return (np.where(np.isnan(values), column.median, values) - column.mean) / column.std
+def _scaled(column: "pd.Series[Any]", fitted: Numeric) -> NDArray[np.float64]:
+    values = days(column) if fitted.dates else _numbers(column)
+    return (np.where(np.isnan(values), fitted.median, values) - fitted.mean) / fitted.std
 
 
 def _one_hot(column: "pd.Series[Any]", known: Categorical) -> NDArray[np.float64]:

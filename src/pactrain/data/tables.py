@@ -54,7 +54,11 @@ def _read_csv(path: Path, text: tuple[str, ...]) -> pd.DataFrame:
         types = {name: str for name in text if name in header}
         return pd.read_csv(path, encoding="utf-8-sig", skipinitialspace=True, index_col=False, dtype=types)
     except UnicodeDecodeError as error:
-        raise DataError(f"{path} is not written in UTF-8 ({error}); save it again with that encoding") from error
+        raise DataError(
+            f"{path} is not written in UTF-8 ({error}); save it again with that encoding, for example with "
+            f"pandas.read_csv({path.name!r}, encoding='latin-1').to_csv('utf8.csv', index=False); "
+            "add sep=';' and decimal=',' if it is written that way"
+        ) from error
     except (csv.Error, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise DataError(f"{path} cannot be read as CSV: {error}") from error
 

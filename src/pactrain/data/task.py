@@ -14,7 +14,8 @@ STANDARDISED = "the features were standardised with statistics of the same train
 
 def scaled_target(std: float) -> str:
     """What is said of numbers to predict that were standardised."""
-    return f"the loss is in units of the target's standard deviation, {std:.4g}"
+    shown = f"{std:,.0f}" if 1000 <= std < 1e12 else f"{std:.4g}"
+    return f"the loss is in units of the target's standard deviation, {shown}"
 
 
 @dataclass(frozen=True)

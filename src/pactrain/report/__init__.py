@@ -19,7 +19,9 @@ def write_report(runs: list[Path], out: Path | None = None) -> Path:
 
     if not runs:
         raise RunError("a report needs at least one run folder")
-    path = out or (runs[0] if len(runs) == 1 else Path()) / "report.html"
+    path = out or (runs[0] if len(runs) == 1 else Path())
+    if path.is_dir() or not path.suffix:
+        path = path / "report.html"
     content = page(read_runs(runs))
     try:
         write_atomic(path, content)
