@@ -38,8 +38,9 @@ MARK, END = "<!-- results: made by benchmarks/auto.py -->", "<!-- end of results
 METHODS = ("plain", "auto", "adam", "adamw", "authors", "paper")
 ABLATIONS: dict[str, dict[str, Any]] = {
     "auto: no walk": {"held": "left out"},
+    "auto: prior at the initial weights": {"centre": "initial"},
     "auto: γ = 2000 for all": {"held": "gamma_max"},
-    "auto: best gain for classes too, no walk": {"class_gain": 1e5, "held": "left out"},
+    "auto: best gain for classes too; no walk": {"class_gain": 1e5, "held": "left out"},
     "auto: start at mean |w|": {"start": "mean_abs_std"},
     "auto: rate kept": {"decay": False},
     "auto: stage 2": {"stage2_share": 0.5},

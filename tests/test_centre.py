@@ -1,5 +1,6 @@
 """Whether weights are noise, and where the prior's mean is then."""
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import pactrain
 from pactrain import Posterior
 from pactrain.auto import AUTO, Strength
 from pactrain.centre import centre_at_zero, is_noise, only_noise
+from pactrain.rounding import priced_priors
+from pactrain.runs import load_posterior
 from tests.zoo import rows
 
 INITIALISERS: list[Callable[[Tensor], Any]] = [
@@ -72,6 +75,17 @@ def test_fit_centres_for_classes_and_says_so(tmp_path: Path) -> None:
     weights = dict(zip(result.posterior.names, result.posterior.parameter_slices, strict=True))["0.weight"]
     assert not result.posterior.prior_mean[weights].any()
     assert result.metrics["prior_mean"] == "zero"
+
+
+def test_the_choice_of_the_mean_is_charged_whatever_it_was(tmp_path: Path) -> None:
+    x, y = rows(200)
+    for centre, choices in (("noise at zero", 2), ("initial", 1)):
+        rules = AUTO.replace(centre=centre, centre_cost=0.0)  # too dear: the prior stays in both
+        result = pactrain.fit(network(), (x, y), preset=rules, budget="1 epoch", out=tmp_path / centre)
+        assert result.metrics["prior_mean"] == "initial weights"
+        (_, price), _ = priced_priors(result.posterior).values()
+        assert price == pytest.approx(len(result.posterior.groups) * math.log(1401) + math.log(choices))
+        assert load_posterior(tmp_path / centre, Posterior(network())).prior_choices == choices
 
 
 @pytest.mark.parametrize(

@@ -174,8 +174,13 @@ def fit(
         start, steps = look_at_data(posterior, batches, trained_on)
         n = int(start["n"])
         strength = rules.strength(model, batches, trained_on, seed)
-        wanted = not prior_data and rules.centre_at_zero(strength, model, n, start["loss"])
-        at_zero = bool(ranks.from_first(wanted)[0]) and only_noise(model)
+        choosing = (
+            rules.centre == "noise at zero" and spec.learn and not prior_data and names_classes(trained_on, sample)
+        )
+        choosing = choosing and only_noise(model)
+        posterior.prior_choices = 1 + choosing  # the data decides below, and the certificate charges for it
+        wanted = choosing and rules.centre_at_zero(strength, model, n, start["loss"])
+        at_zero = bool(ranks.from_first(wanted)[0])
         config = configuration(posterior, spec, loss, rules, delta, seed, limit, n, optimizer)
         config |= {"bound": bound, "prior_data": prior_data} | augmentation(batches) | (extra_config or {})
         charged = n * counts(batches)

@@ -77,6 +77,7 @@ class Posterior(nn.Module):
         self.register_buffer("prior_mean", flat.clone())
         self.log_std = nn.Parameter(torch.full_like(flat, math.log(std)))
         self.prior_fixed = not prior.learn
+        self.prior_choices = 1  # means of the prior that the data could choose from
         self.prior_log_std = nn.Parameter(torch.full((len(self.groups),), math.log(std)).to(flat), prior.learn)
 
     # -- drawing ---------------------------------------------------------------------------------------------------

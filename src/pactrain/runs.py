@@ -142,7 +142,8 @@ def posterior_tensors(posterior: Posterior) -> tuple[dict[str, Tensor], dict[str
         own = name.removeprefix("_orig_mod.")
         tensors[f"log_std/{own}"] = posterior.log_std.data[at].view(shape)
         tensors[f"prior_mean/{own}"] = posterior.prior_mean[at].view(shape)
-    return tensors, {"groups": list(posterior.groups), "prior_fixed": posterior.prior_fixed}
+    values = {"groups": list(posterior.groups), "prior_fixed": posterior.prior_fixed}
+    return tensors, values | {"prior_choices": posterior.prior_choices}
 
 
 def load_posterior(path: str | Path, posterior: Posterior) -> Posterior:
@@ -152,6 +153,7 @@ def load_posterior(path: str | Path, posterior: Posterior) -> Posterior:
     posterior.model.load_state_dict(model)
     tensors, values = load_state(folder / "posterior.safetensors")
     posterior.prior_fixed = bool(values.get("prior_fixed", False))  # a prior is free only if the run says so
+    posterior.prior_choices = int(values.get("prior_choices", 1))
     try:
         posterior.prior_log_std.data.copy_(tensors["prior_log_std"])
         for name, at in zip(posterior.names, posterior.parameter_slices, strict=True):
