@@ -54,6 +54,9 @@ SLOW = ("text_head.py",)
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in SAYS])
+@pytest.mark.filterwarnings(
+    "ignore:Using 'NeighborSampler' without a 'pyg-lib'"
+)  # said where torch-sparse does the work
 def test_script(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     if name in NEEDS:
         need(*NEEDS[name])

@@ -1,6 +1,7 @@
 """The trained network leaves as what it came in as: plain PyTorch, exported, compiled, for ONNX, quantised."""
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -69,6 +70,13 @@ def test_torch_export(trained: tuple[nn.Module, Path], x: Tensor, tmp_path: Path
 
 def test_torch_compile(trained: tuple[nn.Module, Path], x: Tensor) -> None:
     same(torch.compile(trained[0], backend="aot_eager")(x), trained[0](x))
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")  # the compiler's own
+@pytest.mark.skipif(not shutil.which("g++"), reason="torch.compile needs a C++ compiler")
+def test_torch_compile_by_its_default_compiler(trained: tuple[nn.Module, Path], x: Tensor) -> None:
+    same(torch.compile(trained[0])(x), trained[0](x))
 
 
 def test_a_compiled_network_is_trained_and_saved_under_its_own_names(tmp_path: Path) -> None:

@@ -166,6 +166,8 @@ def test_a_module_is_copied_and_can_be_saved_by_joblib(tmp_path: Path) -> None:
 
 
 def test_mistakes_with_models_and_losses_are_explained() -> None:
+    with pytest.raises(ValueError, match=r"single class, 0\.0: there is nothing to learn"):
+        PACBayesClassifier().fit(np.ones((9, 2)), np.zeros(9))
     x, y = table()
     mistakes: list[tuple[Any, str]] = [
         (classifier().set_params(model="mlp"), "pass None for an MLP"),
