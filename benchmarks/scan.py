@@ -4,7 +4,8 @@
 
 Every row is a default run of `pactrain.fit`.  `ratio_to_training` is everything from the call to the first step over all epochs
 of training; `scan` is the scan's own part of it, `left_out` that of the linearised network.  A twentieth of the epochs is
-trained and counted twenty times.  Times are processor times, so that others at work hardly matter.
+trained and counted twenty times; where γ is walked down, training has one segment more than its first, as no walk is shorter.
+Times are processor times, so that others at work hardly matter.
 """
 
 import math
@@ -20,6 +21,7 @@ from timing import options, show, warn_if_busy
 import pactrain
 from pactrain.auto import AUTO
 from pactrain.events import Event
+from pactrain.gamma_walk import LENGTHS
 from pactrain.linearised import linearise
 
 RUNS = (
@@ -59,11 +61,12 @@ def run(row: str, seed: int) -> dict[str, float]:
 
     model, data = problem.model(), problem.data(torch.arange(problem.rows))
     started = time.process_time()
-    with mock.patch("pactrain.auto.linearise", timed):
+    with mock.patch("pactrain.auto.linearise", timed), mock.patch("pactrain.fit.affordable_draws", return_value=1):
         result = pactrain.fit(model, data, loss=problem.loss, callbacks=(watch,), budget=f"{trained} epochs", seed=seed)
     moment = result.moment
     epoch = (seen["train"][-1] - seen["train"][0]) / (trained - 1)
-    training = epochs * epoch
+    walks = result.metrics["left_out"] is not None
+    training = (LENGTHS[0] + walks * LENGTHS[1]) * epochs * epoch
     return {
         "before": (seen["train"][0] - epoch - started) / training,
         "scan": (seen["scan"][-1] - seen["scan"][0]) / training,

@@ -32,7 +32,9 @@ def trainable(model: nn.Module) -> list[nn.Parameter]:
     return [p for p in model.parameters() if p.requires_grad]
 
 
-def test_products_are_those_of_the_gradients_themselves() -> None:
+@pytest.mark.parametrize("at_once", [0, 1000])
+def test_products_are_those_of_the_gradients_themselves(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pactrain.factors.AT_ONCE", at_once)
     model, x = perceptron(), rows()
     params = trainable(model)
     values = lambda: model(x).square().sum(1)  # noqa: E731

@@ -74,6 +74,9 @@ class CurvatureStds:
         found = kernels(self.curvature.dtype, self.curvature.device.type) if worth and moves != "none" else None
         self._kernels = found if ranks.largest(found is None) == 0 else None  # all processes alike
         self._one_block = len(self._streams) == 1 and len(self._streams[0]) == 1
+        keeps = self._one_block or self.curvature.device.type == "cpu"  # blocks elsewhere are as large as groups
+        # Kept, as memory that is asked for anew is also mapped anew, which takes longer than to fill it.
+        self._scratch = [self._new_scratch(number) for number in range(len(self._streams))] if keeps else []
         self._drawn_now = False  # is the scratch of a network of one block still as drawing has left it: 1/std², ε/std?
         self.rest()
 
@@ -90,11 +93,10 @@ class CurvatureStds:
         blocks = blocks_of(slices)
         return [[b for b in blocks if (b[0].start + b[0].stop) * STREAMS // (2 * size) == i] for i in range(STREAMS)]
 
-    @cached_property
-    def _scratch(self) -> list[tuple[Tensor, ...]]:
-        """Three vectors a stream, as long as its longest block: memory that is asked for anew has to be mapped anew."""
-        largest = max((at.stop - at.start for stream in self._streams for at, _ in stream), default=0)
-        return [tuple(self.curvature.new_empty(largest) for _ in range(3)) for _ in self._streams]
+    def _new_scratch(self, number: int) -> tuple[Tensor, ...]:
+        """Three vectors as long as the longest block of a stream."""
+        largest = max((at.stop - at.start for at, _ in self._streams[number]), default=0)
+        return tuple(self.curvature.new_empty(largest) for _ in range(3))
 
     @torch.no_grad()
     def _for_blocks(self, work: Work, seed: int | None = None) -> None:
@@ -117,8 +119,9 @@ class CurvatureStds:
         source = None
         if seed is not None:
             source = torch.Generator(self.curvature.device).manual_seed(derive(seed, number))
+        vectors = self._scratch[number] if self._scratch else self._new_scratch(number)
         for at, groups in self._streams[number]:
-            scratch = tuple(s[: at.stop - at.start] for s in self._scratch[number])
+            scratch = tuple(v[: at.stop - at.start] for v in vectors)
             work(at, self._precision(at, groups, scratch[2]), scratch, source)
 
     def _precision(self, at: slice, groups: range, scratch: Tensor) -> Tensor:

@@ -25,6 +25,10 @@ COLUMNS = 16_384
 """Columns of which a copy in float64 is made at a time."""
 
 
+AT_ONCE = 1 << 20
+"""Weights up to which the gradients of all parameters are checked after one backward pass."""
+
+
 class Unlike(Exception):
     """The network's weights are not used as this module takes them to be."""
 
@@ -52,13 +56,13 @@ class Tap:
         """Has it been called once, and made one row of each?"""
         return not self.odd and len(self.outputs) == 1 and len(self.outputs[0]) == len(self.inputs[0])
 
-    def check(self, slope: Tensor | None, own: Sequence[Tensor | None]) -> Tensor:
+    def check(self, slope: Tensor | None, own: Callable[[int], Tensor | None]) -> Tensor:
         """The slope, if autograd's own gradients of the parameters are those of a linear layer; otherwise `Unlike`."""
         if slope is None:
             raise Unlike
-        _agree(own[self.weight], slope.T @ self.inputs[0])
+        _agree(own(self.weight), slope.T @ self.inputs[0])
         if self.bias is not None:
-            _agree(own[self.bias], slope.sum(0))
+            _agree(own(self.bias), slope.sum(0))
         return slope
 
 
@@ -110,19 +114,27 @@ def row_factors(
         reached = torch.autograd.grad(found[::2].sum(), outputs, retain_graph=True, allow_unused=True)
         if any(g is None or bool(g[1::2].any()) for g in reached):  # rows of other examples
             raise Unlike
-    slopes = torch.autograd.grad(found.sum(), [*outputs, *params], allow_unused=True)
-    own = slopes[len(taps) :]
+    slopes = torch.autograd.grad(found.sum(), outputs, retain_graph=True, allow_unused=True)
+    own = _own_gradients(found.sum(), params)
     factors = [
         Factors(tap.weight, tap.bias, tap.inputs[0], tap.check(slope, own))
-        for tap, slope in zip(taps, slopes, strict=False)
+        for tap, slope in zip(taps, slopes, strict=True)
     ]
     return factors, found.detach()
+
+
+def _own_gradients(value: Tensor, params: Sequence[nn.Parameter]) -> Callable[[int], Tensor | None]:
+    """Autograd's gradient of a value in any of the parameters: of large networks each when it is asked for, to save memory."""
+    if sum(p.numel() for p in params) <= AT_ONCE:
+        return torch.autograd.grad(value, params, retain_graph=True, allow_unused=True).__getitem__
+    return lambda i: torch.autograd.grad(value, params[i], retain_graph=True, allow_unused=True)[0]
 
 
 def _agree(own: Tensor | None, put_together: Tensor) -> None:
     if own is None or own.shape != put_together.shape:
         raise Unlike
-    if not bool((own - put_together).norm() <= AGREES * own.norm() + 1e-12):
+    allowed = AGREES * own.norm() + 1e-12
+    if not bool(put_together.sub_(own).norm() <= allowed):
         raise Unlike
 
 
@@ -174,7 +186,7 @@ class SharedGradients:
         found = torch.autograd.grad((trial * values).sum(), [*outputs, *params], retain_graph=True, allow_unused=True)
         for tap, slope in zip(list(self.taps), found, strict=False):
             try:
-                tap.check(slope, found[len(outputs) :])
+                tap.check(slope, found[len(outputs) :].__getitem__)
             except Unlike:
                 self.taps.remove(tap)
         covered = {i for tap in self.taps for i in (tap.weight, tap.bias)}

@@ -37,7 +37,7 @@ More would be better: the best gain grows with their number (energy: 13 with 256
 
 WEIGHTS = 65_536
 """Weights, picked at random, of which the gradients are kept: many more than examples, so that inner products stay exact to
-about a hundredth."""
+about a hundredth.  Networks of linear layers need no gradients, and have the inner products of all weights (`factors.py`)."""
 
 MANY_WEIGHTS, COLUMNS = 1 << 20, 16_384
 """Weights from which picking some of them avoids a list of all; weights whose inner products are taken at a time."""
