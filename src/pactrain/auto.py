@@ -49,6 +49,7 @@ class Rules:
     # For numbers γ comes from moves away from the initial weights, and the prior stays there (diabetes: rmse 55.1, and 57.2 around zero).
     centre: Literal["initial", "noise at zero"] = "noise at zero"
     centre_cost: float = 1.0
+    centre_draws: int = 3  # of the second scan, around zero: the certificate measures ψ anew anyway
 
     # Networks through whose initial weights hardly anything passes are made stronger first (`faint.py`): otherwise neither the scan
     # nor the linearised network can tell anything, and training would have to leave the prior before it could learn.
@@ -135,9 +136,9 @@ class Rules:
         """Examples in a batch."""
         return min(n, self.large_batch_size if n >= self.large_n else self.batch_size)
 
-    def examples_to_scan(self, n: int, steps_per_epoch: int, scans: int = 1) -> int:
-        """As many as keep the scans below their share of training, a step counting as three forward passes."""
-        passes = 3 * self.stage1_epochs(steps_per_epoch) * self.scan_share / scans
+    def examples_to_scan(self, n: int, steps_per_epoch: int) -> int:
+        """As many as keep the scan below its share of training, a step counting as three forward passes."""
+        passes = 3 * self.stage1_epochs(steps_per_epoch) * self.scan_share
         return min(n, self.scan_examples, max(64, int(passes * n / (self.draws * self.std_points))))
 
     def stage1_epochs(self, steps_per_epoch: int) -> int:

@@ -4,7 +4,6 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -186,13 +185,13 @@ def fit(
         charged = n * counts(batches)
         writes = out is not None and ranks.rank() == 0
         folder = RunFolder.open(out, config, resume=resume) if out is not None and writes else None
-        scanned = partial(scan, posterior, batches, loss, rules, n, steps, seed, tell, scans=1 + at_zero)
-        around = None
-        if at_zero:  # how much noise the network bears at first shows around its initial weights
-            around = scanned(None)
+        moment = scan(posterior, batches, loss, rules, n, steps, seed, tell, None if at_zero else folder)
+        around = moment  # how much noise the network bears at first shows around its initial weights
+        if at_zero:
             centre_at_zero(posterior)
-        moment = scanned(folder)
-        std = rules.start_std(posterior, rules.bound(charged, delta, around or moment, len(posterior.groups)))
+            few = rules.replace(draws=rules.centre_draws)
+            moment = scan(posterior, batches, loss, few, n, steps, seed, tell, folder)
+        std = rules.start_std(posterior, rules.bound(charged, delta, around, len(posterior.groups)))
         std = spec.std if spec.std is not None else std
         posterior.reset_std(std)
         objective = make_bound(

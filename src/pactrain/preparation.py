@@ -128,7 +128,6 @@ def scan(
     seed: int,
     tell: Callback,
     folder: RunFolder | None,
-    scans: int = 1,
 ) -> Moment:
     found = folder.moment() if folder is not None else None
     kept = ranks.document_from_first(found.to_dict() if found is not None and ranks.world() > 1 else None)
@@ -144,7 +143,7 @@ def scan(
             for i in range(rules.std_points)
         ],
         draws=rules.draws,
-        max_examples=rules.examples_to_scan(n, steps_per_epoch, scans),
+        max_examples=rules.examples_to_scan(n, steps_per_epoch),
         n=n,
         seed=seed,
         progress=tell,
