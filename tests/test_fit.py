@@ -386,3 +386,10 @@ def test_training_under_bfloat16_autocast() -> None:
         result = pactrain.fit(build("mlp"), (x, y), budget="4 epochs")
     assert all(p.dtype == torch.float32 for p in result.model.parameters())
     assert math.isfinite(result.metrics["train"]["loss"])
+
+
+@pytest.mark.parametrize("model", [nn.Linear(5, 2), nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 2))])
+def test_a_network_for_other_inputs_is_told_the_shape_of_the_data(model: nn.Module) -> None:
+    data = torch.randn(50, 4), torch.arange(50) % 2
+    with pytest.raises(DataError, match=r"shape \(50, 4\) .*cannot be multiplied"):
+        pactrain.fit(model, data)

@@ -49,6 +49,7 @@ from pactrain.preparation import (
     read_batches,
     scan,
     seen_before,
+    shapes_named,
     training_mode,
 )
 from pactrain.prior import Prior
@@ -158,7 +159,8 @@ def fit(
             if part is not None:
                 channels_last(model, part, loss)
         trained_on = training_loss(bound, loss)
-        stronger = rules.strengthen and strengthen(model, sample, loss, seed)
+        with shapes_named(sample):
+            stronger = rules.strengthen and strengthen(model, sample, loss, seed)
         if prior_data:
             first, batches = split_rows(batches, prior_data, seed)
             doubts += check_disjoint(first, batches)
@@ -170,7 +172,8 @@ def fit(
             )
         posterior = Posterior(model, spec)
         posterior.probabilities = loss.probabilities if isinstance(loss, Loss) else None
-        start, steps = look_at_data(posterior, batches, trained_on)
+        with shapes_named(sample):
+            start, steps = look_at_data(posterior, batches, trained_on)
         n = int(start["n"])
         strength = rules.strength(model, batches, trained_on, seed)
         choosing = (

@@ -96,6 +96,21 @@ def training_mode(model: nn.Module) -> None:
         model.train()
 
 
+@contextmanager
+def shapes_named(sample: Any) -> Iterator[None]:
+    """torch says which of two matrices did not fit, but not that one of them was the user's data."""
+    try:
+        yield
+    except RuntimeError as error:
+        first = sample[0] if isinstance(sample, (tuple, list)) else None
+        if isinstance(error, PactrainError) or not isinstance(first, torch.Tensor):
+            raise
+        raise DataError(
+            f"the network does not take the training data, of which a batch of inputs has the shape {tuple(first.shape)} "
+            f"(examples first): {error}"
+        ) from error
+
+
 def look_at_data(posterior: Posterior, batches: Batches, loss: AnyLoss) -> tuple[Scores, int]:
     """The untrained network's scores, n, and the number of batches an epoch."""
     steps = 0
