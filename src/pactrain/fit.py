@@ -176,10 +176,8 @@ def fit(
             start, steps = look_at_data(posterior, batches, trained_on)
         n = int(start["n"])
         strength = rules.strength(model, batches, trained_on, seed)
-        choosing = (
-            rules.centre == "noise at zero" and spec.learn and not prior_data and names_classes(trained_on, sample)
-        )
-        choosing = choosing and only_noise(model)
+        choosing = rules.centre == "noise at zero" and spec.learn and not prior_data and optimizer is None
+        choosing = choosing and names_classes(trained_on, sample) and only_noise(model)
         posterior.prior_choices = 1 + choosing  # the data decides below, and the certificate charges for it
         wanted = choosing and rules.centre_at_zero(strength, model, n, start["loss"])
         at_zero = bool(ranks.from_first(wanted)[0])
