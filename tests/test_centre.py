@@ -71,7 +71,9 @@ def test_one_trained_matrix_keeps_the_prior_where_it_is_even_if_it_is_frozen() -
 
 def test_fit_centres_for_classes_and_says_so(tmp_path: Path) -> None:
     x, y = rows(200)
-    result = pactrain.fit(network(), (x, y), budget="2 epochs", out=tmp_path / "run")
+    result = pactrain.fit(
+        network(), (x, y), preset=AUTO.replace(centre_cost=10.0), budget="2 epochs", out=tmp_path / "run"
+    )
     weights = dict(zip(result.posterior.names, result.posterior.parameter_slices, strict=True))["0.weight"]
     assert not result.posterior.prior_mean[weights].any()
     assert result.metrics["prior_mean"] == "zero"
@@ -118,9 +120,9 @@ def test_where_the_prior_stays(floats: bool, more: dict[str, Any]) -> None:
 def test_where_the_initial_weights_would_cost_more_than_there_is_to_lose() -> None:
     strength = Strength(gamma_variance=0.5, classes=True)
     model = nn.Linear(10, 4, bias=False)
-    nn.init.constant_(model.weight, 2.0)  # 160 / (2 · 0.5 n)
-    assert AUTO.centre_at_zero(strength, model, n=100, start_loss=1.7)
-    assert not AUTO.centre_at_zero(strength, model, n=100, start_loss=1.5)
+    nn.init.constant_(model.weight, 2.0)  # 160 / (2 · 0.5 n), to be less than a tenth
+    assert AUTO.centre_at_zero(strength, model, n=1000, start_loss=1.7)
+    assert not AUTO.centre_at_zero(strength, model, n=1000, start_loss=1.5)
     assert not AUTO.centre_at_zero(Strength(0.5, classes=False), model, n=100, start_loss=1.7)
     assert not AUTO.centre_at_zero(None, model, n=100, start_loss=1.7)
 
