@@ -35,6 +35,7 @@ from pactrain.losses import per_example, resolve
 GRID = list(itertools.product((1e-3, 3e-3, 1e-2), (0.0, 1e-2, 1e-1)))
 LOOK = 20  # steps between looks at the validation rows
 MARK, END = "<!-- results: made by benchmarks/auto.py -->", "<!-- end of results -->"
+ABLATION_MARK, ABLATION_END = "<!-- ablations: made by benchmarks/auto.py -->", "<!-- end of ablations -->"
 METHODS = ("plain", "auto", "adam", "adamw", "authors", "paper")
 ABLATIONS: dict[str, dict[str, Any]] = {
     "auto: no walk": {"held": "left out"},
@@ -215,6 +216,60 @@ def table(results: list[dict[str, Any]], methods: list[str]) -> str:
     return "\n".join(lines)
 
 
+def ablation_table(results: list[dict[str, Any]]) -> str:
+    """How much the score changes when one rule is left out: mean over the seeds that both have, in Markdown."""
+    kept = {(r["row"], r["seed"], r["method"]): r["score"] for r in results}
+    rows = [row for row in ROWS if any(r == row and m in ABLATIONS for r, _, m in kept)]
+    lines = ["| without | " + " | ".join(rows) + " |", "|---" * (len(rows) + 1) + "|"]
+    own = {row: [v for (r, _, m), v in kept.items() if (r, m) == (row, "auto")] for row in rows}
+    full = [
+        f"{statistics.mean(v):.2f} ± {statistics.stdev(v) if len(v) > 1 else 0:.2f}" if v else "" for v in own.values()
+    ]
+    lines.append("| nothing (`auto`; minus rmse for numbers) | " + " | ".join(full) + " |")
+    for method in ABLATIONS:
+        cells = []
+        for row in rows:
+            seeds = [s for r, s, m in kept if (r, m) == (row, method) and (row, s, "auto") in kept]
+            changes = [kept[row, s, method] - kept[row, s, "auto"] for s in seeds]
+            cells.append(f"{statistics.mean(changes):+.2f} ({len(changes)})" if changes else "")
+        if any(cells):
+            lines.append(f"| {method.removeprefix('auto: ')} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def figure(results: list[dict[str, Any]], path: Path) -> None:
+    """Paired differences of `auto` to AdamW chosen on a grid and to early-stopped Adam, in deviations, with their 95 % intervals."""
+    from matplotlib.figure import Figure
+
+    kept = {(r["row"], r["seed"], r["method"]): r["score"] for r in results}
+    canvas = Figure(figsize=(7, 0.3 * len({r["row"] for r in results}) + 1.5), layout="constrained")
+    axes = canvas.subplots()
+    names: list[str] = []
+    for row in ROWS:
+        seeds = [
+            s for r, s, m in kept if (r, m) == (row, "auto") and {(row, s, "adamw"), (row, s, "adam")} <= kept.keys()
+        ]
+        if len(seeds) < 2:
+            continue
+        ours = [kept[row, s, "auto"] for s in seeds]
+        for method, colour, shift in (("adamw", "tab:blue", 0.12), ("adam", "tab:orange", -0.12)):
+            theirs = [kept[row, s, method] for s in seeds]
+            unit = max(statistics.stdev(ours), statistics.stdev([kept[row, s, "adamw"] for s in seeds]), 1e-9)
+            mean, half = interval([(a - b) / unit for a, b in zip(ours, theirs, strict=True)])
+            label = {"adamw": "AdamW, grid", "adam": "Adam, early stopping"}[method] if not names else None
+            axes.errorbar(
+                mean, len(names) + shift, xerr=half, fmt="o", color=colour, capsize=2, markersize=4, label=label
+            )
+        names.append(f"{row} ({len(seeds)})")
+    axes.axvline(0, color="grey", linewidth=0.8)
+    axes.set(xlim=(-4, 4), xlabel="auto less the other, in deviations over seeds (better to the right)")
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    if names:
+        axes.legend(frameon=False, fontsize="small")
+    canvas.savefig(path)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rows", default=",".join(ROWS), help="names separated by commas")
@@ -226,6 +281,10 @@ def main() -> None:
     )
     parser.add_argument("--table-only", action="store_true")
     parser.add_argument("--document", type=Path, help="a page to put the table into, between its two marks")
+    parser.add_argument(
+        "--ablations", action="store_true", help="the table of rules left out, in the place of the other"
+    )
+    parser.add_argument("--figure", type=Path, help="draw the differences into this file (.svg, .png, .pdf)")
     options = parser.parse_args()
     rows, methods = options.rows.split(","), options.methods.split(",")
     unknown = [r for r in rows if r not in ROWS] + [m for m in methods if m not in (*METHODS, *ABLATIONS)]
@@ -237,15 +296,19 @@ def main() -> None:
     plan = [(r, s, m) for r in rows for s in range(options.seeds) for m in methods if (r, s, m) not in done]
     if not options.table_only:
         results += _carry_out(plan, options)
-    text = table([r for r in results if r["row"] in rows], methods)
+    shown = [r for r in results if r["row"] in rows]
+    text = ablation_table(shown) if options.ablations else table(shown, methods)
     print(text)
+    if options.figure:
+        figure(shown, options.figure)
     if options.document:
+        mark, end = (ABLATION_MARK, ABLATION_END) if options.ablations else (MARK, END)
         page = options.document.read_text()
-        before, _, rest = page.partition(MARK)
-        _, _, after = rest.partition(END)
+        before, _, rest = page.partition(mark)
+        _, _, after = rest.partition(end)
         if not rest or not after:
-            parser.error(f"{options.document} has no lines {MARK!r} and {END!r} to put the table between")
-        options.document.write_text(f"{before}{MARK}\n{text}\n{END}{after}")
+            parser.error(f"{options.document} has no lines {mark!r} and {end!r} to put the table between")
+        options.document.write_text(f"{before}{mark}\n{text}\n{end}{after}")
 
 
 def _carry_out(plan: list[tuple[str, int, str]], options: argparse.Namespace) -> list[dict[str, Any]]:
