@@ -14,24 +14,22 @@ from torch import nn
 
 from pactrain import ranks
 from pactrain.auto import Rules, rules_for
-from pactrain.batches import Batches, TensorBatches, check_columns
-from pactrain.bounds.unbounded import Unbounded
+from pactrain.batches import TensorBatches, check_columns
 from pactrain.budget import Budget, parse_budget
-from pactrain.calibration import calibration
 from pactrain.caveats import check_disjoint, counting_remarks, prior_remarks
 from pactrain.centre import centre_at_zero, only_noise
 from pactrain.certificate import Certificate
 from pactrain.certify import certify
 from pactrain.errors import DataError, PactrainError, TrainingError
-from pactrain.evaluate import Scores, evaluate
 from pactrain.events import Callback, Event
 from pactrain.faint import STRENGTHENED, strengthen
 from pactrain.gamma_walk import leave_out
 from pactrain.interrupt import deferred
 from pactrain.losses import AnyLoss, Loss, names_classes, resolve
 from pactrain.modes import estimate_batch_norm, restored_modes
-from pactrain.moment import LOG_STD_RANGE, Moment
+from pactrain.moment import Moment
 from pactrain.objectives import make_bound, rules_with, training_loss
+from pactrain.outcome import final_scores, metrics_of, notes_on, objective_terms
 from pactrain.posterior import Posterior
 from pactrain.preparation import (
     TRAINED,
@@ -41,7 +39,6 @@ from pactrain.preparation import (
     class_shares,
     configuration,
     counts,
-    entropy,
     give_memory_back,
     look_at_data,
     loss_name,
@@ -57,9 +54,6 @@ from pactrain.prior_training import split_rows, train_prior
 from pactrain.risks import affordable_draws
 from pactrain.runs import RunFolder
 from pactrain.stages import OptimizerFactory, Record, Stopped, Trainer
-
-INFORMED = 0.9
-"""Below this part of the classes' entropy the probabilities have learnt something, whatever the accuracy."""
 
 
 @dataclass
@@ -236,9 +230,9 @@ def fit(
         give_memory_back()
         estimate_batch_norm(model, batches.ordered(), loss)
         shares = class_shares(batches, loss) or []
-        scores = {"train": _final_scores(model, batches, loss)}
+        scores = {"train": final_scores(model, batches, loss)}
         if test_batches is not None:
-            scores["test"] = _final_scores(model, test_batches, loss)
+            scores["test"] = final_scores(model, test_batches, loss)
         certificate = certify(
             posterior,
             batches,
@@ -254,44 +248,19 @@ def fit(
                 *([STRENGTHENED] if stronger else []),
             ],
             earlier={} if trainer.stage1_end is None else {"end of stage 1": trainer.stage1_end},
-            objective=_objective_terms(trainer, moment, history, delta),
+            objective=objective_terms(trainer, moment, history, delta),
             progress=tell,
         )
-        notes = _notes(scores["train"], shares, interrupted)
+        notes = notes_on(scores["train"], shares, interrupted)
         if trained_on is not loss:
             notes.append(f"Trained on {loss_name(trained_on)}: the loss brought to [0, 1], as this bound needs it.")
-        metrics = _metrics(trainer, moment, scores, time.monotonic() - started, folder)
+        metrics = metrics_of(trainer, moment, scores, time.monotonic() - started, folder)
         metrics |= {"strengthened": stronger, "prior_mean": "zero" if at_zero else "initial weights"}
     result = Result(model, posterior, certificate, history, metrics, moment, config, notes, interrupted)
     if folder is not None:
         result.path = folder.path
         folder.finish(result)
     return result
-
-
-def _objective_terms(trainer: Trainer, moment: Moment, history: list[Record], delta: float) -> dict[str, float]:
-    """The training objective at the end of stage 1, and the constants of the paper's η."""
-    last = trainer.progress.stage1 or (history[-1] if history else None)
-    if last is None:
-        return {}
-    terms = {k: last[k] for k in ("risk", "kl_term", "complexity")}
-    if not isinstance(trainer.bound, Unbounded):
-        return terms
-    posterior, rules = trainer.posterior, trainer.rules
-    with torch.no_grad():
-        lowest = torch.full_like(posterior.prior_log_std, LOG_STD_RANGE[0])
-        return terms | {
-            "groups": len(posterior.groups),
-            "weights": posterior.num_weights,
-            "n": trainer.bound.n,
-            "mean_size": float((posterior.prior_mean + posterior.mean_shift()).square().mean().sqrt()),
-            "mean_variance": float((2 * posterior.log_std).exp().mean()),
-            "largest_kl": float(posterior.kl_by_group(lowest).sum()),
-            "largest_k": float(moment.k("mean", gamma_min=rules.gamma_min, gamma_max=rules.gamma_max).max()),
-            "delta": delta,
-            "gamma_min": rules.gamma_min,
-            "gamma_max": rules.gamma_max,
-        }
 
 
 def _restored(trainer: Trainer, folder: RunFolder | None) -> list[Record]:
@@ -327,55 +296,6 @@ def _train(trainer: Trainer, history: list[Record], folder: RunFolder | None, te
             raise TrainingError(f"{error}. The last good checkpoint is kept in {folder.path / 'checkpoint'}") from None
         raise
     return False
-
-
-def _final_scores(model: nn.Module, batches: Batches, loss: AnyLoss) -> Scores:
-    return evaluate(model, batches.ordered(), loss) | calibration(model, batches.ordered(), loss)
-
-
-def _notes(train: Scores, shares: Sequence[float], interrupted: bool) -> list[str]:
-    notes = []
-    majority = max(shares, default=1.0)
-    learnt = train.get("nll", math.inf) < INFORMED * entropy(
-        shares
-    )  # rare classes may be told apart and yet never named
-    if interrupted:
-        notes.append("Training was interrupted; this is the state it had reached, and it can be resumed.")
-    if majority < 1 and train["accuracy"] <= majority + 0.01 and not learnt:
-        notes.append(
-            f"The network predicts no better than always naming the largest class ({100 * majority:.1f} % of the training "
-            "data): it has stayed at its prior. Check the scale of the inputs and that the labels belong to them."
-        )
-    return notes
-
-
-def _scan_cost(trainer: Trainer, moment: Moment) -> dict[str, float]:
-    """What the scan took, and the standard error that a subset of the examples brings to the bound of stage 1."""
-    gamma = trainer.progress.stage1.get("gamma", trainer.held_gamma)
-    log_std = float(trainer.posterior.prior_log_std.detach().max())
-    error = moment.subset_error(log_std, gamma)
-    return {"networks": moment.measured, "examples": moment.n_used, "of": moment.n, "error": error}
-
-
-def _metrics(
-    trainer: Trainer, moment: Moment, scores: dict[str, Scores], seconds: float, folder: RunFolder | None
-) -> dict[str, Any]:
-    p = trainer.progress
-    metrics: dict[str, Any] = dict(scores)
-    stage1 = p.stage1 or {}
-    metrics["stage1"] = {k: stage1[k] for k in ("train", "test", "bound", "risk", "kl", "gamma") if k in stage1}
-    before = folder.seconds_before if folder is not None else 0.0
-    metrics |= {
-        "scan": _scan_cost(trainer, moment),
-        "held_gamma": trainer.held_gamma,
-        "left_out": trainer.walk.tried() if trainer.walk is not None else None,
-        "learning_rate": trainer.lr,
-        "seconds": round(seconds + before, 3),
-        "steps": p.step,
-        "stage1_epochs": p.stage1_epochs,
-        "stage2_epochs": p.stage2_epochs,
-    }
-    return metrics
 
 
 def _teller(callbacks: Sequence[Callback]) -> Callback:

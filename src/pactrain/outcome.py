@@ -1,0 +1,98 @@
+"""What a finished training is told as: scores, notes, the terms of its objective, metrics."""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import nn
+
+from pactrain.batches import Batches
+from pactrain.bounds.unbounded import Unbounded
+from pactrain.calibration import calibration
+from pactrain.evaluate import Scores, evaluate
+from pactrain.losses import AnyLoss
+from pactrain.moment import LOG_STD_RANGE, Moment
+from pactrain.preparation import entropy
+from pactrain.runs import RunFolder
+from pactrain.stages import Record, Trainer
+
+INFORMED = 0.9
+"""Below this part of the classes' entropy the probabilities have learnt something, whatever the accuracy."""
+
+
+def final_scores(model: nn.Module, batches: Batches, loss: AnyLoss) -> Scores:
+    """Loss, accuracy or rmse, and calibration of the mean network."""
+    return evaluate(model, batches.ordered(), loss) | calibration(model, batches.ordered(), loss)
+
+
+def notes_on(train: Scores, shares: Sequence[float], interrupted: bool) -> list[str]:
+    """What the user should know beside the numbers."""
+    notes = []
+    majority = max(shares, default=1.0)
+    learnt = train.get("nll", math.inf) < INFORMED * entropy(
+        shares
+    )  # rare classes may be told apart and yet never named
+    if interrupted:
+        notes.append("Training was interrupted; this is the state it had reached, and it can be resumed.")
+    if majority < 1 and train["accuracy"] <= majority + 0.01 and not learnt:
+        notes.append(
+            f"The network predicts no better than always naming the largest class ({100 * majority:.1f} % of the training "
+            "data): it has stayed at its prior. Check the scale of the inputs and that the labels belong to them."
+        )
+    return notes
+
+
+def objective_terms(trainer: Trainer, moment: Moment, history: list[Record], delta: float) -> dict[str, float]:
+    """The training objective at the end of stage 1, and the constants of the paper's η."""
+    last = trainer.progress.stage1 or (history[-1] if history else None)
+    if last is None:
+        return {}
+    terms = {k: last[k] for k in ("risk", "kl_term", "complexity")}
+    if not isinstance(trainer.bound, Unbounded):
+        return terms
+    posterior, rules = trainer.posterior, trainer.rules
+    with torch.no_grad():
+        lowest = torch.full_like(posterior.prior_log_std, LOG_STD_RANGE[0])
+        return terms | {
+            "groups": len(posterior.groups),
+            "weights": posterior.num_weights,
+            "n": trainer.bound.n,
+            "mean_size": float((posterior.prior_mean + posterior.mean_shift()).square().mean().sqrt()),
+            "mean_variance": float((2 * posterior.log_std).exp().mean()),
+            "largest_kl": float(posterior.kl_by_group(lowest).sum()),
+            "largest_k": float(moment.k("mean", gamma_min=rules.gamma_min, gamma_max=rules.gamma_max).max()),
+            "delta": delta,
+            "gamma_min": rules.gamma_min,
+            "gamma_max": rules.gamma_max,
+        }
+
+
+def metrics_of(
+    trainer: Trainer, moment: Moment, scores: dict[str, Scores], seconds: float, folder: RunFolder | None
+) -> dict[str, Any]:
+    """The content of metrics.json."""
+    p = trainer.progress
+    metrics: dict[str, Any] = dict(scores)
+    stage1 = p.stage1 or {}
+    metrics["stage1"] = {k: stage1[k] for k in ("train", "test", "bound", "risk", "kl", "gamma") if k in stage1}
+    before = folder.seconds_before if folder is not None else 0.0
+    metrics |= {
+        "scan": _scan_cost(trainer, moment),
+        "held_gamma": trainer.held_gamma,
+        "left_out": trainer.walk.tried() if trainer.walk is not None else None,
+        "learning_rate": trainer.lr,
+        "seconds": round(seconds + before, 3),
+        "steps": p.step,
+        "stage1_epochs": p.stage1_epochs,
+        "stage2_epochs": p.stage2_epochs,
+    }
+    return metrics
+
+
+def _scan_cost(trainer: Trainer, moment: Moment) -> dict[str, float]:
+    """What the scan took, and the standard error that a subset of the examples brings to the bound of stage 1."""
+    gamma = trainer.progress.stage1.get("gamma", trainer.held_gamma)
+    log_std = float(trainer.posterior.prior_log_std.detach().max())
+    error = moment.subset_error(log_std, gamma)
+    return {"networks": moment.measured, "examples": moment.n_used, "of": moment.n, "error": error}
