@@ -69,6 +69,22 @@ def test_one_trained_matrix_keeps_the_prior_where_it_is_even_if_it_is_frozen() -
     assert pactrain.fit(model, rows(200), budget="1 epoch").metrics["prior_mean"] == "initial weights"
 
 
+def test_scales_with_several_dimensions_stay_and_keep_nothing_back() -> None:
+    model = nn.Sequential(nn.LayerNorm([2, 3]), nn.Flatten(), nn.Linear(6, 3))
+    assert only_noise(model)
+    posterior = Posterior(model)
+    centre_at_zero(posterior)
+    assert posterior.prior_mean[posterior.parameter_slices[posterior.names.index("0.weight")]].eq(1).all()
+    assert not only_noise(nn.LayerNorm(4))  # nothing to centre
+
+
+def test_the_choice_goes_with_the_state_dict() -> None:
+    first, second = Posterior(network()), Posterior(network())
+    first.prior_choices = 2
+    second.load_state_dict(first.state_dict())
+    assert second.prior_choices == 2
+
+
 def test_fit_centres_for_classes_and_says_so(tmp_path: Path) -> None:
     x, y = rows(200)
     result = pactrain.fit(

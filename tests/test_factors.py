@@ -145,3 +145,47 @@ def test_gradients_of_a_shared_pass_are_those_of_autograd(inner: Callable[[], nn
         for mine, own in zip(shared.of(value), wanted, strict=True):
             assert mine is not None
             torch.testing.assert_close(mine, own)
+
+
+class Odd(nn.Module):
+    """A network whose linear layer is not what it seems."""
+
+    def __init__(self, how: str) -> None:
+        super().__init__()
+        self.how, self.bag, self.last = how, nn.EmbeddingBag(20, 6), nn.Linear(6, 3)
+        self.seen = nn.Linear(6, 6)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        hidden = self.bag(tokens)
+        if self.how == "without gradient":
+            with torch.no_grad():
+                hidden = hidden + self.seen(hidden)
+        if self.how == "half precision":
+            with torch.autocast("cpu", torch.bfloat16):
+                hidden = self.seen(hidden)
+            hidden = hidden.float()
+        scores: Tensor = self.last(hidden)
+        return scores
+
+
+@pytest.mark.parametrize("how", ["looked up", "without gradient", "half precision"])
+def test_odd_layers_of_a_shared_pass_are_left_to_autograd(how: str) -> None:
+    torch.manual_seed(0)
+    model = Odd(how)
+    params = trainable(model)
+    with tapped(model, params) as taps:
+        values = model(torch.randint(0, 20, (9, 4))).square().sum(1)
+    shared = SharedGradients(params, taps, values)
+    for value in values:
+        own = torch.autograd.grad(value, params, retain_graph=True, allow_unused=True)
+        for mine, theirs in zip(shared.of(value), own, strict=True):
+            assert (mine is None) == (theirs is None)
+            if mine is not None and theirs is not None:
+                torch.testing.assert_close(mine, theirs)
+
+
+@pytest.mark.parametrize("far", [1, 2, 8])
+def test_rows_that_mix_are_noticed_however_far_apart(far: int) -> None:
+    hidden, x = nn.Linear(5, 3).double(), rows(16)
+    with pytest.raises(Unlike):
+        row_factors(hidden, trainable(hidden), lambda: (out := hidden(x)).sum(1) + out.roll(far, 0).sum(1))

@@ -393,3 +393,25 @@ def test_a_network_for_other_inputs_is_told_the_shape_of_the_data(model: nn.Modu
     data = torch.randn(50, 4), torch.arange(50) % 2
     with pytest.raises(DataError, match=r"shape \(50, 4\) .*cannot be multiplied"):
         pactrain.fit(model, data)
+
+
+class Tokens(nn.Module):
+    """The mean of what is looked up, and a linear layer."""
+
+    def __init__(self, *, sparse: bool) -> None:
+        super().__init__()
+        self.table, self.last = nn.Embedding(30, 8, sparse=sparse), nn.Linear(8, 2)
+
+    def forward(self, tokens: Tensor) -> Tensor:
+        scores: Tensor = self.last(self.table(tokens).mean(1))
+        return scores
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_texts_of_other_lengths_and_sparse_gradients(sparse: bool) -> None:
+    torch.manual_seed(0)
+    y = torch.arange(200) % 2
+    tokens = torch.randint(0, 15, (200, 10)) + 15 * y[:, None]
+    longer = torch.cat([tokens, tokens[:, :5]], 1)
+    result = pactrain.fit(Tokens(sparse=sparse), (tokens, y), test=(longer, y), budget="20 epochs")
+    assert result.metrics["test"]["accuracy"] > 0.9

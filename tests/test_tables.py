@@ -1,5 +1,6 @@
 """Tables of users: what is read, what is refused, and that new rows are treated as the training rows were."""
 
+import datetime
 import json
 from pathlib import Path
 
@@ -7,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pactrain.data.dates import days, is_dates
 from pactrain.data.encoder import Encoder, fit_encoder
 from pactrain.data.load import load
 from pactrain.data.tables import read_frame
@@ -257,3 +259,12 @@ def test_another_encoding_is_named(tmp_path: Path) -> None:
     path.write_bytes("city,price\nŁódź,3\n".encode("latin2"))
     with pytest.raises(DataError, match=r"not written in UTF-8.*encoding='latin-1'"):
         read_frame(path)
+
+
+def test_dates_far_away_and_as_objects() -> None:
+    written = pd.Series(["2024-12-31", "9999-12-31", None, "1600-01-01"], index=list("abcd"), name="day")
+    assert is_dates(written)
+    np.testing.assert_array_equal(days(written), [20088, 2932896, np.nan, -135140])
+    objects = pd.Series([datetime.date(1970, 1, 3), None])
+    assert is_dates(objects)
+    np.testing.assert_array_equal(days(objects), [2, np.nan])

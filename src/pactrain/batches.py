@@ -225,10 +225,11 @@ def as_batches(
 
 
 def check_columns(training: Batches, test: Batches) -> None:
-    """Rows of a table must have the same features in both parts."""
+    """Rows of a table must have the same features in both parts.  (Whole numbers may be tokens, of which there may be more.)"""
     if isinstance(training, TensorBatches) and isinstance(test, TensorBatches):
         here, there = training.tensors[0], test.tensors[0]
-        if here.ndim == there.ndim == 2 and here.shape[1] != there.shape[1]:
+        tables = all(t.ndim == 2 and t.is_floating_point() for t in (here, there))
+        if tables and here.shape[1] != there.shape[1]:
             raise DataError(f"the training rows have {here.shape[1]} features and the test rows {there.shape[1]}")
 
 

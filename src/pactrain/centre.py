@@ -25,7 +25,8 @@ ROUNDS = 20
 
 def only_noise(model: nn.Module) -> bool:
     """Is every weight matrix of the network noise, the frozen ones included?"""
-    return all(is_noise(p.detach()) for p in model.parameters() if p.is_floating_point() and p.ndim > 1 and p.numel())
+    matrices = [p.detach() for p in model.parameters() if _is_matrix(p)]
+    return bool(matrices) and all(map(is_noise, matrices))
 
 
 def centre_at_zero(posterior: Posterior) -> None:
@@ -37,8 +38,17 @@ def centre_at_zero(posterior: Posterior) -> None:
     0.0
     """
     for parameter, at in zip(posterior.means(), posterior.parameter_slices, strict=True):
-        if parameter.ndim > 1:
+        if _is_matrix(parameter):
             posterior.prior_mean[at] = 0.0
+
+
+@torch.no_grad()
+def _is_matrix(parameter: Tensor) -> bool:
+    """Has it rows and columns, and more than one value in them?  (The scales of normalisation may have several dimensions.)"""
+    if not (parameter.is_floating_point() and parameter.ndim > 1 and parameter.numel() > 1):
+        return False
+    low, high = torch.aminmax(parameter)
+    return bool(low < high)
 
 
 @torch.no_grad()

@@ -73,7 +73,7 @@ class CurvatureStds:
         worth = steps * weights >= WORTH_COMPILING and (groups == 1 or weights >= WORTH_A_KERNEL * groups)
         found = kernels(self.curvature.dtype, self.curvature.device.type) if worth and moves != "none" else None
         self._kernels = found if ranks.largest(found is None) == 0 else None  # all processes alike
-        self._one_block = len(self._streams) == 1 and len(self._streams[0]) == 1
+        self._one_block = len(self.curvature) <= BLOCK
         keeps = self._one_block or self.curvature.device.type == "cpu"  # blocks elsewhere are as large as groups
         # Kept, as memory that is asked for anew is also mapped anew, which takes longer than to fill it.
         self._scratch = [self._new_scratch(number) for number in range(len(self._streams))] if keeps else []

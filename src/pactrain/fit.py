@@ -177,6 +177,7 @@ def fit(
         at_zero = bool(ranks.from_first(wanted)[0])
         config = configuration(posterior, spec, loss, rules, delta, seed, limit, n, optimizer)
         config |= {"bound": bound, "prior_data": prior_data} | augmentation(batches) | (extra_config or {})
+        config |= {"prior_mean": "zero" if at_zero else "initial weights"}
         charged = n * counts(batches)
         writes = out is not None and ranks.rank() == 0
         folder = RunFolder.open(out, config, resume=resume) if out is not None and writes else None

@@ -78,7 +78,7 @@ class FlatWeights:
         """Bring the gradients that a backward pass left into `grads`."""
         if self.adds_up:
             return
-        found = [p.grad for p in self._params]
+        found = [p.grad if p.grad is None or not p.grad.is_sparse else p.grad.to_dense() for p in self._params]
         if self.aliased and all(g is not None and g.is_contiguous() for g in found):
             torch.cat([g.view(-1) for g in found if g is not None], out=self.grads)
             return

@@ -55,6 +55,7 @@ class Posterior(nn.Module):
     log_std: nn.Parameter
     prior_log_std: nn.Parameter
     prior_mean: Tensor
+    _prior_choices: Tensor
 
     def __init__(self, model: nn.Module, prior: Prior | None = None) -> None:
         super().__init__()
@@ -77,8 +78,17 @@ class Posterior(nn.Module):
         self.register_buffer("prior_mean", flat.clone())
         self.log_std = nn.Parameter(torch.full_like(flat, math.log(std)))
         self.prior_fixed = not prior.learn
-        self.prior_choices = 1  # means of the prior that the data could choose from
+        self.register_buffer("_prior_choices", torch.tensor(1))  # a tensor, so that a `state_dict` has it
         self.prior_log_std = nn.Parameter(torch.full((len(self.groups),), math.log(std)).to(flat), prior.learn)
+
+    @property
+    def prior_choices(self) -> int:
+        """Means of the prior that the data could choose from; a certificate charges for the choice."""
+        return int(self._prior_choices)
+
+    @prior_choices.setter
+    def prior_choices(self, number: int) -> None:
+        self._prior_choices.fill_(number)
 
     # -- drawing ---------------------------------------------------------------------------------------------------
 

@@ -103,7 +103,8 @@ def shapes_named(sample: Any) -> Iterator[None]:
         yield
     except RuntimeError as error:
         first = sample[0] if isinstance(sample, (tuple, list)) else None
-        if isinstance(error, PactrainError) or not isinstance(first, torch.Tensor):
+        others = isinstance(error, (PactrainError, torch.OutOfMemoryError, NotImplementedError))
+        if others or not isinstance(first, torch.Tensor):
             raise
         raise DataError(
             f"the network does not take the training data, of which a batch of inputs has the shape {tuple(first.shape)} "

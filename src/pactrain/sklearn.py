@@ -164,14 +164,12 @@ class _PACBayes(BaseEstimator):  # type: ignore[misc]
             tensors = self.posterior_.state_dict()
             state["weights_"] = {name: tensor.cpu().numpy() for name, tensor in tensors.items()}
             state["prior_fixed_"] = self.posterior_.prior_fixed
-            state["prior_choices_"] = self.posterior_.prior_choices
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Build the network again and give it its weights."""
         state = dict(state)
         weights, prior_fixed = state.pop("weights_", None), state.pop("prior_fixed_", False)
-        choices = state.pop("prior_choices_", 1)
         super().__setstate__(state)
         if "certificate_" in state:
             self.certificate_ = Certificate.from_dict(state["certificate_"])
@@ -179,7 +177,7 @@ class _PACBayes(BaseEstimator):  # type: ignore[misc]
             spec = self.prior if isinstance(self.prior, Prior) else Prior(per=self.prior)  # type: ignore[arg-type]
             self.posterior_ = Posterior(self._network(), spec)
             self.posterior_.load_state_dict({name: torch.tensor(array) for name, array in weights.items()})
-            self.posterior_.prior_fixed, self.posterior_.prior_choices = prior_fixed, choices
+            self.posterior_.prior_fixed = prior_fixed
             self.posterior_.probabilities = self._probabilities()
             self.model_ = self.posterior_.model
 

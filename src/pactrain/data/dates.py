@@ -19,7 +19,7 @@ def is_dates(column: "pd.Series[Any]") -> bool:
     if pd.api.types.is_datetime64_any_dtype(column):
         return True
     present = column.dropna()
-    return bool(len(present)) and all(isinstance(v, str) and ISO.match(v) for v in present) and not _unread(present)
+    return bool(len(present)) and all(ISO.match(str(v)) for v in present) and not _unread(present)
 
 
 def looks_like_dates(column: "pd.Series[Any]") -> bool:
@@ -32,18 +32,21 @@ def days(column: "pd.Series[Any]") -> NDArray[np.float64]:
     """Days since 1970, NaN where the date is missing; anything else is an error."""
     bad = _unread(column)
     if bad:
-        row = int(column.index[bad[0]]) + 1
+        row = bad[0] + 1
         raise DataError(
             f"column {column.name!r} is {column.iloc[bad[0]]!r} in row {row}; it held dates such as 2024-12-31 in training"
         )
-    since = _parsed(column) - pd.Timestamp(0, tz="UTC")
-    return np.asarray(since / pd.Timedelta(days=1), dtype=np.float64)
+    read = (
+        _parsed(column).dt.tz_localize(None).to_numpy(dtype="datetime64[s]")
+    )  # of seconds: of nanoseconds 1600 and 9999 are out of range
+    since = np.asarray(read.astype(np.int64), dtype=np.float64) / 86_400
+    return np.where(np.isnat(read), np.nan, since)
 
 
 def _parsed(column: "pd.Series[Any]") -> "pd.Series[Any]":
     written = column if pd.api.types.is_datetime64_any_dtype(column) else column.astype("str").where(column.notna())
     read: pd.Series[Any] = pd.to_datetime(written, format="ISO8601", errors="coerce", utc=True)
-    return read
+    return read.astype("datetime64[s, UTC]")
 
 
 def _unread(column: "pd.Series[Any]") -> list[int]:
