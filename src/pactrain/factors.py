@@ -188,7 +188,8 @@ class SharedGradients:
 
     def __init__(self, params: Sequence[nn.Parameter], taps: Sequence[Tap], values: Tensor) -> None:
         self.params = params
-        self.taps = [tap for tap in taps if tap.once()]
+        # Layers of other kinds may have quicker ways of their own: of sparse features, say, in the backward pass.
+        self.taps = [tap for tap in taps if type(tap.module) is nn.Linear and tap.once()]
         outputs = [tap.outputs[0] for tap in self.taps]
         trial = torch.randn(len(values), generator=torch.Generator().manual_seed(0)).to(values)
         found = torch.autograd.grad((trial * values).sum(), [*outputs, *params], retain_graph=True, allow_unused=True)
