@@ -182,13 +182,11 @@ def fit(
         writes = out is not None and ranks.rank() == 0
         folder = RunFolder.open(out, config, resume=resume) if out is not None and writes else None
         moment = scan(posterior, batches, loss, rules, n, steps, seed, tell, None if at_zero else folder)
-        around = moment  # how much noise the network bears at first shows around its initial weights
-        if at_zero:
-            centre_at_zero(posterior)
-            few = rules.replace(draws=rules.centre_draws)
-            moment = scan(posterior, batches, loss, few, n, steps, seed, tell, folder)
-        std = rules.start_std(posterior, rules.bound(charged, delta, around, len(posterior.groups)))
+        std = rules.start_std(posterior, rules.bound(charged, delta, moment, len(posterior.groups)))
         std = spec.std if spec.std is not None else std
+        if at_zero:  # after the scan: how much noise the network bears at first shows around its initial weights
+            centre_at_zero(posterior)
+            moment = scan(posterior, batches, loss, rules, n, steps, seed, tell, folder, below=std)
         posterior.reset_std(std)
         objective = make_bound(
             bound,

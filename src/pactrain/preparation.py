@@ -144,21 +144,22 @@ def scan(
     seed: int,
     tell: Callback,
     folder: RunFolder | None,
+    below: float | None = None,
 ) -> Moment:
+    """The moment table; with `below`, of a prior around zero that starts there and can only shrink: no wider one is looked at."""
     found = folder.moment() if folder is not None else None
     kept = ranks.document_from_first(found.to_dict() if found is not None and ranks.world() > 1 else None)
     if found is not None or kept is not None:
         return found or Moment.from_dict(kept)
+    low, high = LOG_STD_RANGE
+    log_stds = [low + (high - low) * i / (rules.std_points - 1) for i in range(rules.std_points)]
     moment = estimate_moment(
         posterior,
         batches,
         loss,
         gammas=log_grid(rules.gamma_min, rules.gamma_max, rules.gamma_points),
-        log_stds=[
-            LOG_STD_RANGE[0] + (LOG_STD_RANGE[1] - LOG_STD_RANGE[0]) * i / (rules.std_points - 1)
-            for i in range(rules.std_points)
-        ],
-        draws=rules.draws,
+        log_stds=log_stds if below is None else log_stds[: max(2, sum(x <= math.log(below) + 1e-6 for x in log_stds))],
+        draws=rules.draws if below is None else rules.centre_draws,
         max_examples=rules.examples_to_scan(n, steps_per_epoch),
         n=n,
         seed=seed,
