@@ -42,7 +42,7 @@ ABLATIONS: dict[str, dict[str, Any]] = {
     "auto: prior at the initial weights": {"centre": "initial"},
     "auto: γ = 2000 for all": {"held": "gamma_max"},
     "auto: best gain for classes too; no walk": {"class_gain": 1e5, "held": "left out"},
-    "auto: start at mean |w|": {"start": "mean_abs_std"},
+    "auto: start at the mean size of a weight": {"start": "mean_abs_std"},
     "auto: rate kept": {"decay": False},
     "auto: stage 2": {"stage2_share": 0.5},
 }
