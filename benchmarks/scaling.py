@@ -5,8 +5,8 @@
 weights   one step without forward and backward (draw and learn) for 10⁵ to 1.6·10⁷ weights: nanoseconds a weight
 groups    the same for 2²⁰ weights shared out over 1 to 256 groups
 examples  an epoch of `fit` beyond its steps and beyond its batches (the order of the rows, and picking them), which any training has:
-          the history, the record and the loop; for 4·10³ to 2.56·10⁵ examples in the same number of steps; and the same
-          with the order of the rows
+          the history, the record and the loop; for 4·10³ to 2.56·10⁵ examples, of which each epoch takes the same number of
+          batches of the same size; and the same with the order of the rows
 
 With `--only` the other rows of FILE stay as they are.
 """
@@ -36,8 +36,9 @@ GROUPS = [1, 4, 16, 64, 256]
 EXAMPLES = [4_000 * 4**i for i in range(4)]
 """All above the number of rows on which the history is measured."""
 
-STEPS = 8
-"""An epoch's steps, whatever the number of examples: what a step costs beside its own work is no overhead of an epoch."""
+STEPS, BATCH = 8, 500
+"""An epoch ends after so many batches of so many rows, whatever the number of examples: larger batches would push the rest out
+of the cache, and more of them bring the overhead of a step, which is no overhead of an epoch."""
 
 
 class Pieces(nn.Module):
@@ -105,7 +106,7 @@ def overhead(n: int) -> dict[str, float]:
     def batches(self: TensorBatches, seed: int) -> Iterator[Any]:
         following = timed(make_batches(self, seed).__next__, "batches")
         with suppress(StopIteration):
-            while True:
+            for _ in range(STEPS):
                 yield following()
 
     def epochs(self: Trainer) -> Iterator[Any]:
@@ -128,16 +129,19 @@ def overhead(n: int) -> dict[str, float]:
         pactrain.fit(
             nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 2)),
             (x, (x[:, 0] > 0).long()),
-            preset=AUTO.replace(draws=1, batch_size=n // STEPS, large_batch_size=n // STEPS),
+            preset=AUTO.replace(draws=1, batch_size=BATCH, large_batch_size=BATCH),
             budget="5 epochs",
         )
     return {method: statistics.median(seconds) for method, seconds in spent.items()}
 
 
 def examples(rounds: int) -> list[dict[str, Any]]:
-    """Rows for numbers of examples, relative to the fewest."""
+    """Rows for numbers of examples, relative to the fewest; with one thread, as processor time counts those that wait."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
     overhead(EXAMPLES[0])
     found = [{n: overhead(n) for n in EXAMPLES} for _ in range(rounds)]
+    torch.set_num_threads(threads)
     rows = []
     for n, method in itertools.product(EXAMPLES, found[0][EXAMPLES[0]]):
         mine = [seconds[n][method] for seconds in found]
