@@ -2,10 +2,10 @@
 
     python benchmarks/scan.py [--only digits] [--rounds 3] [--json FILE]
 
-Every row is a default run of `pactrain.fit`.  `ratio_to_training` is everything from the call to the first step over all epochs
-of training; `scan` is the scan's own part of it, `left_out` that of the linearised network.  A twentieth of the epochs is
-trained and counted twenty times; where γ is walked down, training has one segment more than its first, as no walk is shorter.
-Times are processor times, so that others at work hardly matter.
+Every network is trained by default runs of `pactrain.fit`.  `ratio_to_training` is over all epochs of training: for `scan` the time of the
+scan, for `linearised` that of the linearised network, for `before training` everything from the call to the first step.  A twentieth of the
+epochs is trained and counted twenty times; where γ is walked down, training has one segment more than its first, as no walk is shorter.
+Times are processor times of one thread, so that others at work hardly matter.
 """
 
 import math
@@ -16,7 +16,7 @@ from unittest import mock
 
 import torch
 from rows import ROWS
-from timing import options, show, warn_if_busy
+from timing import options, show
 
 import pactrain
 from pactrain.auto import AUTO
@@ -46,17 +46,17 @@ def run(row: str, seed: int) -> dict[str, float]:
     epochs = AUTO.stage1_epochs(1 if problem.batch_size is None else max(1, round(problem.rows / size)))
     trained = max(3, math.ceil(epochs / PART))
     seen: dict[str, list[float]] = {"scan": [], "train": []}
-    left_out = 0.0
+    linearised = 0.0
 
     def watch(event: Event) -> None:
         if event.phase in seen:
             seen[event.phase].append(time.process_time())
 
     def timed(*args: Any) -> Any:
-        nonlocal left_out
+        nonlocal linearised
         started = time.process_time()
         found = linearise(*args)
-        left_out = time.process_time() - started
+        linearised = time.process_time() - started
         return found
 
     model, data = problem.model(), problem.data(torch.arange(problem.rows))
@@ -68,9 +68,9 @@ def run(row: str, seed: int) -> dict[str, float]:
     walks = result.metrics["left_out"] is not None
     training = (LENGTHS[0] + walks * LENGTHS[1]) * epochs * epoch
     return {
-        "before": (seen["train"][0] - epoch - started) / training,
         "scan": (seen["scan"][-1] - seen["scan"][0]) / training,
-        "left_out": left_out / training,
+        "linearised": linearised / training,
+        "before training": (seen["train"][0] - epoch - started) / training,
         "passes": moment.measured * moment.n_used / moment.n,
         "examples": moment.n_used,
         "of": moment.n,
@@ -78,30 +78,28 @@ def run(row: str, seed: int) -> dict[str, float]:
     }
 
 
-def summary(row: str, runs: list[dict[str, float]]) -> dict[str, Any]:
-    """One row of the table."""
-    before = [r["before"] for r in runs]
-    return {
-        "network": row,
-        "method": "scan",
-        "ratio_to_training": statistics.median(before),
-        "low": min(before),
-        "high": max(before),
-        **{name: statistics.median(r[name] for r in runs) for name in runs[0] if name != "before"},
-    }
+def summary(row: str, runs: list[dict[str, float]]) -> list[dict[str, Any]]:
+    """The rows of a network: median, smallest and largest; and what is to be told of the scan."""
+    rows: list[dict[str, Any]] = []
+    for method in ("scan", "linearised", "before training"):
+        found = [r[method] for r in runs]
+        ratios = {"ratio_to_training": statistics.median(found), "low": min(found), "high": max(found)}
+        rows.append({"network": row, "method": method} | ratios)
+    rows[0] |= {name: statistics.median(r[name] for r in runs) for name in ("passes", "examples", "of", "error")}
+    return rows
 
 
 def main() -> None:
     """Measure and print."""
     chosen = options(__doc__, rounds=3)
-    warn_if_busy()
-    rows = []
+    torch.set_num_threads(1)
+    rows: list[dict[str, Any]] = []
     run("iris", 0)  # whatever torch does once
     for row in RUNS:
         if chosen.only and chosen.only not in row:
             continue
         try:
-            rows.append(summary(row, [run(row, seed) for seed in range(chosen.rounds)]))
+            rows += summary(row, [run(row, seed) for seed in range(chosen.rounds)])
         except (pactrain.PactrainError, ImportError) as error:
             print(f"{row} is left out: {error}")
     show(rows, chosen.json)

@@ -37,7 +37,7 @@ def found(model: nn.Module, data: Any, loss: str | AnyLoss | None = None) -> Lin
 def test_left_out_residuals_are_those_of_refitting_without_the_example() -> None:
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(30, 8)), rng.normal(size=30)
-    measured = _leave_out(x @ x.T, y)
+    measured = _leave_out(torch.from_numpy(x @ x.T), torch.from_numpy(y))
     for place in (0, 20, 40, len(GAINS) - 1):
         ridge = np.diag(x @ x.T).mean() / GAINS[place]
         squares = []

@@ -227,7 +227,7 @@ class CurvatureStds:
                 [first],
                 [second],
                 [],
-                [torch.tensor(step + 1.0)],
+                [torch.tensor(step + 1.0, device="cpu")],
                 lr=rate,
                 beta1=BETA1,
                 beta2=BETA2,

@@ -17,7 +17,6 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
@@ -101,17 +100,18 @@ def linearise(model: nn.Module, batches: Batches, loss: AnyLoss, seed: int) -> L
     losses = losses.clamp(min=(SMALLEST_SHIFTED if negative else SMALLEST_LOSS) * float(losses.mean()) + 1e-300)
     residuals = losses.sqrt()
     kernel = kernel / (4 * residuals[:, None] * residuals[None, :])
-    return _leave_out(kernel.cpu().numpy(), residuals.cpu().numpy())
+    return _leave_out(kernel.cpu(), residuals.cpu())
 
 
-def _leave_out(kernel: Any, residuals: Any) -> Linearised:
-    values, vectors = np.linalg.eigh(kernel)
-    values, scale = np.clip(values, 0.0, None), float(np.mean(np.diag(kernel)))
-    inverse = 1 / (values[:, None] + scale / GAINS)  # one column a gain
-    squares = ((vectors @ (inverse * (vectors.T @ residuals)[:, None]) / (vectors**2 @ inverse)) ** 2).T
-    losses = squares.mean(axis=1)
-    errors = (squares - squares[losses.argmin()]).std(axis=1) / math.sqrt(len(residuals))
-    return Linearised(scale, float(np.mean(residuals**2)), tuple(losses.tolist()), tuple(errors.tolist()))
+def _leave_out(kernel: Tensor, residuals: Tensor) -> Linearised:
+    values, vectors = torch.linalg.eigh(kernel)  # of torch, which keeps to its number of threads; numpy takes every core
+    values, scale = values.clamp(min=0.0), float(kernel.diagonal().mean())
+    inverse = 1 / (values[:, None] + scale / torch.from_numpy(GAINS))  # one column a gain
+    pulls = vectors @ (inverse * (vectors.T @ residuals)[:, None])
+    squares = (pulls / (vectors.square() @ inverse)).square().T
+    losses = squares.mean(1)
+    errors = (squares - squares[losses.argmin()]).std(1, correction=0) / math.sqrt(len(residuals))
+    return Linearised(scale, float(residuals.square().mean()), tuple(losses.tolist()), tuple(errors.tolist()))
 
 
 def _products(gradients: Tensor, scale: float) -> Tensor:
