@@ -104,7 +104,7 @@ def linearise(model: nn.Module, batches: Batches, loss: AnyLoss, seed: int) -> L
 
 
 def _leave_out(kernel: Tensor, residuals: Tensor) -> Linearised:
-    values, vectors = torch.linalg.eigh(kernel)  # of torch, which keeps to its number of threads; numpy takes every core
+    values, vectors = torch.linalg.eigh(kernel)  # numpy would not keep to torch's number of threads
     values, scale = values.clamp(min=0.0), float(kernel.diagonal().mean())
     inverse = 1 / (values[:, None] + scale / torch.from_numpy(GAINS))  # one column a gain
     pulls = vectors @ (inverse * (vectors.T @ residuals)[:, None])
