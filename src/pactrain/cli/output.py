@@ -1,6 +1,7 @@
 """What commands share: tables on the screen, the same as JSON, progress."""
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,9 +16,16 @@ if TYPE_CHECKING:
     from pactrain.events import Event
 
 
+FILE_WIDTH = 160
+"""Columns of tables that go into a file or a pipe, which would otherwise be cut as for the narrowest terminal."""
+
+
 def console(json_to: str | None, *, quiet: bool = False) -> Console:
     """Where people read; standard error when the JSON goes to standard output."""
-    return Console(stderr=json_to == "-", highlight=False, soft_wrap=True, quiet=quiet)
+    screen = Console(stderr=json_to == "-", highlight=False, soft_wrap=True, quiet=quiet)
+    if not screen.is_terminal and "COLUMNS" not in os.environ:
+        screen.width = FILE_WIDTH
+    return screen
 
 
 def write_result(json_to: str | None, values: dict[str, Any]) -> None:
