@@ -2,13 +2,12 @@
 
     python benchmarks/memory.py [--weights 20000000] [--rounds 5] [--json FILE]
 
-Prints the peak resident set of both in MB, and the difference in bytes a weight, median and largest over the rounds; and of `fit`
+Prints the peak resident set of both in MB, and the difference in bytes a weight, median, least and largest over the rounds; and of `fit`
 the peak of each of its phases (Linux only).  The leave-one-out before training counts as training, the end of training as
 certificate.
 """
 
 import argparse
-import json
 import resource
 import statistics
 import subprocess
@@ -94,9 +93,9 @@ def summary(network: str, weights: int, rounds: list[dict[str, int]]) -> list[di
                 "network": network,
                 "method": method,
                 "peak_mb": round(statistics.median(peaks[method] for peaks in rounds) / 1e6),
-                "above_adam_bytes_a_weight": round(statistics.median(above), 1),
-                "largest": round(max(above), 1),
-                "rounds": len(rounds),
+                "bytes_a_weight_above_adam": statistics.median(above),
+                "low": min(above),
+                "high": max(above),
             }
         )
     return rows
@@ -119,10 +118,9 @@ def main() -> None:
         last = rounds[-1]
         print(f"{(last['fit'] - last['adam']) / options.weights:.1f} bytes a weight above Adam", file=sys.stderr)
     rows = summary(f"linear, {options.weights:,} weights", options.weights, rounds)
-    for row in rows:
-        print(*(f"{key}={value}" for key, value in row.items()), sep="  ")
-    if options.json:
-        options.json.write_text(json.dumps(rows, indent=1) + "\n")
+    from timing import show  # brings torch, which the processes that are measured import themselves
+
+    show(rows, options.json)
 
 
 if __name__ == "__main__":

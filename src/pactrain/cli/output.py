@@ -17,13 +17,14 @@ if TYPE_CHECKING:
 
 
 FILE_WIDTH = 160
-"""Columns of tables that go into a file or a pipe, which would otherwise be cut as for the narrowest terminal."""
+"""Columns of tables where there is no terminal, and nobody says how wide they may be."""
 
 
 def console(json_to: str | None, *, quiet: bool = False) -> Console:
     """Where people read; standard error when the JSON goes to standard output."""
     screen = Console(stderr=json_to == "-", highlight=False, soft_wrap=True, quiet=quiet)
-    if not screen.is_terminal and "COLUMNS" not in os.environ:
+    terminal = any(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
+    if not terminal and not os.environ.get("COLUMNS", "").isdigit():
         screen.width = FILE_WIDTH
     return screen
 

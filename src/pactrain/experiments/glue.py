@@ -30,6 +30,8 @@ from pactrain.losses import LOSSES
 from pactrain.models.text import DEFAULT, embed, text_head
 
 ROWS, PARTS = 100, 5
+PAIRS = "compared"
+"""How pairs become features; a part of what identifies a run."""
 
 GRIDS: dict[Grid, dict[str, tuple[Any, ...]]] = {
     "full": {
@@ -94,6 +96,7 @@ def _cell(task: str, repeats: int, candidates: list[dict[str, Any]], encoder: st
 
 def _digest(task: str) -> str:
     texts = json.dumps([read_glue(task, "train"), read_glue(task, "dev")])
+    texts += PAIRS if task == "qnli" else ""
     return hashlib.blake2b(texts.encode(), digest_size=16).hexdigest()
 
 

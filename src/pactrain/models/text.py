@@ -47,10 +47,9 @@ def embed(
 
     encoder: a folder, a name on the Hugging Face hub, or the default, a package that carries its weights.  One made for sentences (of
              sentence-transformers) reads the two texts of a pair apart, and the features compare them; others read them together.
-    told:    called with (texts done, texts in all).
+    told:    called with (texts done, texts in all); for pairs that are read apart, for the first texts and then for the second.
     """
-    if not len(texts):
-        raise DataError("there is no text to encode")
+    texts = _checked(texts)
     folder = encoder_folder(encoder)
     if not isinstance(texts[0], str) and (folder / SENTENCES).exists():
         first, second = (embed(part, encoder=encoder, told=told) for part in zip(*texts, strict=True))
@@ -62,6 +61,19 @@ def embed(
     features = _encode(folder, texts, told)
     _keep(path, features)
     return features
+
+
+def _checked(texts: Sequence[Text]) -> list[Text]:
+    """The texts as strings, or as tuples of two."""
+    found: list[Any] = [t if isinstance(t, str) else tuple(t) if isinstance(t, list | tuple) else t for t in texts]
+    if not found:
+        raise DataError("there is no text to encode")
+    pairs = isinstance(found[0], tuple)
+    for at, text in enumerate(found):
+        parts = text if isinstance(text, tuple) else (text,)
+        if isinstance(text, tuple) != pairs or len(parts) != 1 + pairs or not all(isinstance(p, str) for p in parts):
+            raise DataError(f"row {at + 1} is {text!r}: give strings, or pairs of strings, one kind for all rows")
+    return found
 
 
 def compared(first: NDArray[Any], second: NDArray[Any]) -> NDArray[Any]:
