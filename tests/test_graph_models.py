@@ -3,6 +3,7 @@
 import copy
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -38,25 +39,81 @@ def test_the_papers_sizes(name: str) -> None:
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), again.parameters(), strict=True))
 
 
-def test_the_same_functions_as_torch_geometrics_own() -> None:
+def twin(name: str, ours: Any) -> Callable[[Tensor, Tensor], Tensor]:
+    """The same network out of torch-geometric's own layers, which share our parameters."""
     import torch_geometric.nn as pyg
 
-    from pactrain.models.graph import GCN, SAGE
+    def layer(own: Any, inputs: int, outputs: int, heads: int) -> Any:
+        if name == "gat":
+            theirs = pyg.GATConv(inputs, outputs // heads, heads=heads)
+            theirs.att_src, theirs.att_dst = own.att_src, own.att_dst
+        elif name == "sage":
+            theirs = pyg.SAGEConv(inputs, outputs)
+            theirs.lin_l.weight, theirs.lin_l.bias, theirs.lin_r.weight = (
+                own.neighbours.weight,
+                own.own.bias,
+                own.own.weight,
+            )
+            return theirs
+        else:
+            theirs = pyg.GCNConv(inputs, outputs)
+        theirs.lin.weight, theirs.bias = own.lin.weight, own.bias
+        return theirs
+
+    if name == "appnp":
+        spread = pyg.APPNP(K=10, alpha=0.1)
+        return lambda x, edges: spread(ours.second(torch.relu(ours.first(x))), edges)
+    width = 64 if name == "gat" else 32
+    first, second = layer(ours.first, 40, width, 8), layer(ours.second, width, 5, 1)
+    return lambda x, edges: second(torch.relu(first(x, edges)), edges)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_same_functions_and_gradients_as_torch_geometrics_own(name: str) -> None:
+    from pactrain.models.graph import graph_model
 
     x, edges = small_graph()
-    gcn, sage = GCN(40, 5), SAGE(40, 5)
-    first, second = pyg.GCNConv(40, 32), pyg.GCNConv(32, 5)
-    for theirs, ours in ((first, gcn.first), (second, gcn.second)):
-        theirs.lin.weight, theirs.bias = ours.lin.weight, ours.bias
-    torch.testing.assert_close(gcn(x, edges), second(torch.relu(first(x, edges)), edges))
-    one, two = pyg.SAGEConv(40, 32), pyg.SAGEConv(32, 5)
-    for theirs, own in ((one, sage.first), (two, sage.second)):
-        theirs.lin_l.weight, theirs.lin_l.bias, theirs.lin_r.weight = (
-            own.neighbours.weight,
-            own.own.bias,
-            own.own.weight,
-        )
-    torch.testing.assert_close(sage(x, edges), two(torch.relu(one(x, edges)), edges))
+    # a self-loop, an edge twice, edges of one direction only, and a node without any
+    edges = torch.cat([edges, torch.tensor([[3, 0, 0, 1, 2], [3, 7, 7, 2, 5]])], 1)
+    edges = edges[:, torch.randperm(edges.shape[1], generator=torch.Generator().manual_seed(1))]
+    edges = edges[:, (edges != 29).all(0)]
+    model = graph_model(name, 40, 5).double().eval()
+    theirs, target = twin(name, model), torch.randn(30, 5, generator=torch.Generator().manual_seed(2)).double()
+    parameters = list(model.parameters())
+    results = []
+    for network in (model, theirs):
+        scores = network(x.double(), edges)
+        results.append((scores, torch.autograd.grad((scores * target).sum(), parameters)))
+    (ours, ours_gradients), (expected, gradients) = results
+    torch.testing.assert_close(ours, expected)
+    torch.testing.assert_close(ours_gradients, gradients)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_half_precision_where_there_are_such_products(name: str) -> None:
+    from pactrain.models.graph import graph_model
+
+    x, edges = small_graph()
+    model = graph_model(name, 40, 5).eval()
+    with torch.autocast("cpu", torch.bfloat16):
+        scores = model(x, edges)
+    scores.float().sum().backward()
+    torch.testing.assert_close(scores.float(), model(x, edges), atol=0.02, rtol=0.02)
+
+
+def test_attention_is_dropped_in_training_only() -> None:
+    from pactrain.models.graph import graph_model
+
+    x, edges = small_graph()
+    model: Any = graph_model("gat", 40, 5)
+    with torch.no_grad():
+        exact = model.eval()(x, edges)
+        torch.manual_seed(0)
+        hidden = torch.stack([model.train().first(x, model.attention._kept[3]) for _ in range(4000)])
+        expected = model.eval().first(x, model.attention._kept[3])
+    assert not torch.equal(hidden[0], hidden[1])
+    torch.testing.assert_close(hidden.mean(0), expected, atol=0.03, rtol=0)  # unbiased, one layer deep
+    torch.testing.assert_close(model(x, edges), exact)
 
 
 def test_appnp_spreads_scores_by_personalised_pagerank() -> None:

@@ -11,13 +11,14 @@ import torch
 from torch import Tensor, nn
 
 from pactrain.errors import PactrainError
+from pactrain.models.edges import Attention, Spread
 from pactrain.models.remembered import Remembered
 from pactrain.models.sparse import SparseLinear
 
 try:
-    from torch_geometric.nn import APPNP as Propagation
-    from torch_geometric.nn import GATConv, GCNConv, SimpleConv
+    from torch_geometric.nn import GATConv, GCNConv
     from torch_geometric.nn.conv.gcn_conv import gcn_norm
+    from torch_geometric.utils import add_self_loops, remove_self_loops
 except ImportError as error:
     raise PactrainError("graph networks need torch-geometric: pip install 'pactrain[graph]'") from error
 
@@ -27,24 +28,39 @@ STEPS, RESTART = 10, 0.1
 
 
 class Normalised(nn.Module):
-    """Edges with self-loops and the weights D^-1/2 A D^-1/2, computed once for each graph."""
+    """Sums over a node and its neighbours with the weights D^-1/2 (A + I) D^-1/2, worked out once for each graph."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.edges: Remembered[tuple[Tensor, Tensor]] = Remembered()
+        self.spread: Remembered[Spread] = Remembered()
 
-    def forward(self, x: Tensor, edge_index: Tensor) -> tuple[Tensor, Tensor]:
-        """Edges and their weights."""
-        nodes, dtype = len(x), x.dtype
-        return self.edges.of(
-            edge_index, lambda: gcn_norm(edge_index, num_nodes=nodes, dtype=dtype), also=(nodes, dtype)
+    def forward(self, x: Tensor, edge_index: Tensor) -> Spread:
+        """The sums of this graph, for values of the type of x."""
+        nodes, dtype = len(x), _exact(x.dtype)
+        return self.spread.of(
+            edge_index,
+            lambda: Spread(gcn_norm(edge_index, num_nodes=nodes, dtype=dtype), nodes),
+            also=(nodes, dtype),
         )
 
 
-def _reading(layer: Any) -> Any:
-    """The same layer, its product with the features of the nodes made fast where these are sparse."""
-    layer.lin = SparseLinear.over(layer.lin)
-    return layer
+def _exact(dtype: torch.dtype) -> torch.dtype:
+    """The type in which sums over neighbours are taken: sparse products know no half precision."""
+    return dtype if dtype in (torch.float32, torch.float64) else torch.float32
+
+
+class GCNLayer(nn.Module):
+    """torch-geometric's `GCNConv`, its initial weights too."""
+
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        theirs: Any = GCNConv(inputs, outputs)
+        self.lin, self.bias = SparseLinear.over(theirs.lin), theirs.bias
+
+    def forward(self, x: Tensor, spread: Spread) -> Tensor:
+        """New features of every node."""
+        features: Tensor = spread(self.lin(x)) + self.bias
+        return features
 
 
 class GCN(nn.Module):
@@ -53,16 +69,40 @@ class GCN(nn.Module):
     def __init__(self, inputs: int, outputs: int, *, width: int = WIDTH, dropout: float = 0.0) -> None:
         super().__init__()
         self.normalised = Normalised()
-        self.first = _reading(GCNConv(inputs, width, normalize=False))
-        self.second = GCNConv(width, outputs, normalize=False)
+        self.first, self.second = GCNLayer(inputs, width), GCNLayer(width, outputs)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Class scores of every node."""
-        edges, weights = self.normalised(x, edge_index)
-        hidden = self.dropout(torch.relu(self.first(x, edges, weights)))
-        scores: Tensor = self.second(hidden, edges, weights)
+        spread = self.normalised(x, edge_index)
+        hidden = self.dropout(torch.relu(self.first(x, spread)))
+        scores: Tensor = self.second(hidden, spread)
         return scores
+
+
+class GATLayer(nn.Module):
+    """torch-geometric's `GATConv`, its initial weights too."""
+
+    def __init__(self, inputs: int, width: int, *, heads: int, dropout: float) -> None:
+        super().__init__()
+        theirs: Any = GATConv(inputs, width, heads=heads)
+        self.heads, self.dropout, self.slope = heads, dropout, theirs.negative_slope
+        self.att_src, self.att_dst, self.bias = theirs.att_src, theirs.att_dst, theirs.bias
+        self.lin = SparseLinear.over(theirs.lin)
+
+    def forward(self, x: Tensor, attention: Attention) -> Tensor:
+        """New features of every node."""
+        projected: Tensor = self.lin(x).unflatten(1, (self.heads, -1))
+        values = projected.to(_exact(projected.dtype))
+        by_end = (torch.block_diag(*at[0].to(values.dtype)[:, :, None]) for at in (self.att_src, self.att_dst))
+        source, target = (values.flatten(1) @ torch.cat(list(by_end), 1)).chunk(2, 1)
+        weights = attention.weights(source, target, self.slope)
+        if self.training and self.dropout > 0:
+            weights = (
+                weights * (torch.rand_like(weights) >= self.dropout) / (1 - self.dropout)
+            )  # F.dropout's draws are slow
+        features: Tensor = attention.mean(weights, values).flatten(1).to(projected.dtype) + self.bias
+        return features
 
 
 class GAT(nn.Module):
@@ -79,18 +119,29 @@ class GAT(nn.Module):
         dropout: float = 0.0,
     ) -> None:
         super().__init__()
-        self.first = _reading(GATConv(inputs, width, heads=heads, dropout=attention_dropout))
-        self.second = GATConv(width * heads, outputs, heads=1, dropout=attention_dropout)
+        self.attention: Remembered[Attention] = Remembered()
+        self.first = GATLayer(inputs, width, heads=heads, dropout=attention_dropout)
+        self.second = GATLayer(width * heads, outputs, heads=1, dropout=attention_dropout)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Class scores of every node."""
-        hidden = self.dropout(torch.relu(self.first(x, edge_index)))
-        scores: Tensor = self.second(hidden, edge_index)
+        nodes, dtype = len(x), _exact(x.dtype)
+        attention = self.attention.of(
+            edge_index, lambda: Attention(_with_loops(edge_index, nodes), nodes, dtype), also=(nodes, dtype)
+        )
+        hidden = self.dropout(torch.relu(self.first(x, attention)))
+        scores: Tensor = self.second(hidden, attention)
         return scores
 
 
-class MeanConv(nn.Module):
+def _with_loops(edge_index: Tensor, nodes: int) -> Tensor:
+    """Every node once its own neighbour."""
+    edges: Tensor = add_self_loops(remove_self_loops(edge_index)[0], num_nodes=nodes)[0]
+    return edges
+
+
+class MeanLayer(nn.Module):
     """A node's own features and the mean of its neighbours', each through a linear layer.
 
     The same function as torch-geometric's `SAGEConv`, which averages first: averaging 32 values a node instead of thousands of
@@ -101,12 +152,11 @@ class MeanConv(nn.Module):
         super().__init__()
         self.neighbours = SparseLinear(inputs, outputs, bias=False)
         self.own = SparseLinear(inputs, outputs)
-        self.mean = SimpleConv(aggr="mean")
 
-    def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
+    def forward(self, x: Tensor, mean: Spread) -> Tensor:
         """New features of every node."""
-        around: Tensor = self.mean(self.neighbours(x), edge_index)
         own: Tensor = self.own(x)
+        around = mean(self.neighbours(x))
         return around + own
 
 
@@ -115,15 +165,23 @@ class SAGE(nn.Module):
 
     def __init__(self, inputs: int, outputs: int, *, width: int = WIDTH, dropout: float = 0.0) -> None:
         super().__init__()
-        self.first = MeanConv(inputs, width)
-        self.second = MeanConv(width, outputs)
+        self.mean: Remembered[Spread] = Remembered()
+        self.first, self.second = MeanLayer(inputs, width), MeanLayer(width, outputs)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Class scores of every node."""
-        hidden = self.dropout(torch.relu(self.first(x, edge_index)))
-        scores: Tensor = self.second(hidden, edge_index)
+        nodes, dtype = len(x), _exact(x.dtype)
+        mean = self.mean.of(edge_index, lambda: _means(edge_index, nodes, dtype), also=(nodes, dtype))
+        hidden = self.dropout(torch.relu(self.first(x, mean)))
+        scores: Tensor = self.second(hidden, mean)
         return scores
+
+
+def _means(edge_index: Tensor, nodes: int, dtype: torch.dtype) -> Spread:
+    target = edge_index[1]
+    degrees = torch.bincount(target, minlength=nodes).to(dtype)
+    return Spread((edge_index, 1 / degrees[target]), nodes)
 
 
 class APPNP(nn.Module):
@@ -134,13 +192,15 @@ class APPNP(nn.Module):
         self.normalised = Normalised()
         self.first = SparseLinear(inputs, width)
         self.second = nn.Linear(width, outputs)
-        self.spread = Propagation(K=STEPS, alpha=RESTART, normalize=False)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         """Class scores of every node."""
-        own = self.second(self.dropout(torch.relu(self.first(x))))
-        scores: Tensor = self.spread(own, *self.normalised(x, edge_index))
+        spread = self.normalised(x, edge_index)
+        own: Tensor = self.second(self.dropout(torch.relu(self.first(x))))
+        scores = own
+        for _ in range(STEPS):
+            scores = (1 - RESTART) * spread(scores) + RESTART * own
         return scores
 
 

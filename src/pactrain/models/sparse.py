@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pactrain.models.edges import multiply
 from pactrain.models.remembered import Remembered
 
 MOST_FILLED = 0.1
@@ -54,8 +55,8 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, weight: Tensor, x: Tensor, transposed: Tensor) -> Tensor:
         ctx.transposed = transposed
-        return x @ weight.T
+        return multiply(x, weight.T)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
-        return (ctx.transposed @ gradient).T, None, None
+        return multiply(ctx.transposed, gradient).T, None, None
