@@ -199,7 +199,7 @@ def fit(
         )
         training_mode(model)
         held_gamma = ranks.from_first(rules.held_gamma(strength, std))[0]
-        walks = rules.held == "walk" and rules.stds == "curvature" and names_classes(trained_on, sample)
+        walks = rules.held == "walk" and strength is not None and strength.classes
         left_out = leave_out(posterior, batches, trained_on, n, seed) if walks else None
         give_memory_back()
         trainer = Trainer(
