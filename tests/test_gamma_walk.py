@@ -74,6 +74,18 @@ def test_wrong_labels_lead_to_a_smaller_gamma_and_fewer_errors() -> None:
     assert score > at_guess + 0.03
 
 
+def test_networks_with_batchnorm_are_held_where_they_can_learn() -> None:
+    model, data = problem(0.0)
+    assert isinstance(model, nn.Sequential)
+    with_norm = nn.Sequential(model[0], nn.BatchNorm1d(64), *model[1:])
+    result = pactrain.fit(with_norm, data, preset=SHORT)
+    assert result.metrics["held_gamma"] == AUTO.gamma_max
+    assert result.metrics["left_out"] is None
+    numbers = nn.Sequential(nn.Linear(10, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Linear(64, 1))
+    of_numbers = pactrain.fit(numbers, (data[0], data[0][:, :1] + torch.randn(120, 1)), preset=SHORT)
+    assert of_numbers.metrics["held_gamma"] != AUTO.gamma_max  # γ comes from the linearised network, as always
+
+
 @pytest.mark.parametrize("epoch", [8, 17, 19])
 def test_a_walk_that_was_cut_off_ends_with_the_same_bits(
     epoch: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
