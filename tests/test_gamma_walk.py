@@ -11,7 +11,7 @@ from torch import Tensor, nn
 import pactrain
 from pactrain import runs
 from pactrain.auto import AUTO
-from pactrain.gamma_walk import LENGTHS, STEP, STEPS_DOWN, GammaWalk
+from pactrain.gamma_walk import LEAST_FALL, LENGTHS, STEP, STEPS_DOWN, GammaWalk
 from pactrain.kept import Kept
 from pactrain.models.mlp import mlp
 
@@ -40,6 +40,11 @@ def test_it_goes_down_while_the_left_out_loss_falls_and_then_back_to_the_best() 
 def test_it_ends_where_it_is_when_the_last_place_is_the_best() -> None:
     walk = walked([4.0, 3.0, 2.0, 1.0])
     assert (walk.here, len(walk.losses)) == (STEPS_DOWN, STEPS_DOWN + 1)
+
+
+def test_a_slight_fall_is_not_enough() -> None:
+    walk = walked([2.0, 1.0, 0.99 * (1 - LEAST_FALL), 0.98 * (1 - LEAST_FALL)])
+    assert (walk.here, len(walk.losses)) == (2, 4)
 
 
 def test_tensors_set_aside_come_back_as_they_were() -> None:
@@ -75,9 +80,8 @@ def test_wrong_labels_lead_to_a_smaller_gamma_and_fewer_errors() -> None:
 
 
 def test_networks_with_batchnorm_are_held_where_they_can_learn() -> None:
-    model, data = problem(0.0)
-    assert isinstance(model, nn.Sequential)
-    with_norm = nn.Sequential(model[0], nn.BatchNorm1d(64), *model[1:])
+    _, data = problem(0.0)
+    with_norm = nn.Sequential(nn.Linear(10, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Linear(64, 2))
     result = pactrain.fit(with_norm, data, preset=SHORT)
     assert result.metrics["held_gamma"] == AUTO.gamma_max
     assert result.metrics["left_out"] is None
