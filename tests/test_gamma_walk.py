@@ -45,6 +45,8 @@ def test_it_ends_where_it_is_when_the_last_place_is_the_best() -> None:
 def test_a_slight_fall_is_not_enough() -> None:
     walk = walked([2.0, 1.0, 0.99 * (1 - LEAST_FALL), 0.98 * (1 - LEAST_FALL)])
     assert (walk.here, len(walk.losses)) == (2, 4)
+    below_zero = walked([-2.0, -1.9])
+    assert below_zero.here == 0
 
 
 def test_tensors_set_aside_come_back_as_they_were() -> None:
@@ -85,9 +87,12 @@ def test_networks_with_batchnorm_are_held_where_they_can_learn() -> None:
     result = pactrain.fit(with_norm, data, preset=SHORT)
     assert result.metrics["held_gamma"] == AUTO.gamma_max
     assert result.metrics["left_out"] is None
+    torch.manual_seed(0)
     numbers = nn.Sequential(nn.Linear(10, 64), nn.BatchNorm1d(64), nn.ReLU(), nn.Linear(64, 1))
     of_numbers = pactrain.fit(numbers, (data[0], data[0][:, :1] + torch.randn(120, 1)), preset=SHORT)
     assert of_numbers.metrics["held_gamma"] != AUTO.gamma_max  # γ comes from the linearised network, as always
+    frozen = nn.Sequential(nn.BatchNorm1d(10, affine=False), *problem(0.0)[0].children())
+    assert pactrain.fit(frozen, data, preset=SHORT).metrics["left_out"] is not None
 
 
 @pytest.mark.parametrize("epoch", [8, 17, 19])

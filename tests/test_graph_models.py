@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 import pactrain
+from pactrain.errors import DataError
 from pactrain.models.sparse import SparseLinear
 
 pytest.importorskip("torch_geometric")
@@ -97,8 +98,34 @@ def test_half_precision_where_there_are_such_products(name: str) -> None:
     model = graph_model(name, 40, 5).eval()
     with torch.autocast("cpu", torch.bfloat16):
         scores = model(x, edges)
-    scores.float().sum().backward()
+        scores.float().sum().backward()
     torch.testing.assert_close(scores.float(), model(x, edges), atol=0.02, rtol=0.02)
+    halved = copy.deepcopy(model).bfloat16()(x.bfloat16(), edges)
+    torch.testing.assert_close(halved.float(), model(x, edges), atol=0.02, rtol=0.02)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_edges_of_other_types_and_edges_to_nowhere(name: str) -> None:
+    from pactrain.models.graph import graph_model
+
+    x, edges = small_graph()
+    model = graph_model(name, 40, 5).eval()
+    torch.testing.assert_close(model(x, edges.int()), model(x, edges))
+    for wrong in (30, 7_000_000, -1):
+        for end in range(2):
+            astray = edges.clone()
+            astray[end, 0] = wrong
+            with pytest.raises(DataError, match="edge_index names nodes"):
+                model(x, astray)
+
+
+def test_second_derivatives_are_refused_where_there_are_none() -> None:
+    from pactrain.models.graph import graph_model
+
+    model: Any = graph_model("gat", 40, 5).eval()
+    (slope,) = torch.autograd.grad(model(*small_graph()).square().sum(), [model.first.lin.weight], create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        slope.square().sum().backward()
 
 
 def test_attention_is_dropped_in_training_only() -> None:

@@ -17,7 +17,7 @@ from pactrain.bounds.unbounded import At, Mode, Unbounded
 from pactrain.errors import PactrainError
 from pactrain.linearised import linearise
 from pactrain.losses import AnyLoss, names_classes
-from pactrain.modes import batch_norms
+from pactrain.modes import trains_batch_norm
 from pactrain.moment import Average, Moment
 from pactrain.posterior import Posterior, mean_abs
 
@@ -84,7 +84,7 @@ class Rules:
     # residuals of that argument overstate what a closer fit is worth, as the class is right long before the loss is zero: so
     # `class_gain`, where an example's own pull equals the prior's, and more only if less than `class_share` of the fall in loss would be
     # had (networks whose initial kernel hardly tells examples apart, such as a GCN on row-normalised features), up to `gamma_max`.
-    # "walk" begins there and, for classes, goes down from it as long as the trained network's own left-out loss falls
+    # "walk" begins there and, for classes, goes down from it as long as the trained network's own left-out loss clearly falls
     # (`gamma_walk.py`): with 30 % of the labels of digits at random, 95 % against 79 %.
     # Networks with BatchNorm that learn classes have `gamma_max`: their output does not depend on the size of the weights in front of it, so that a
     # distance from the initial weights says little, and deep ones have gradients so large at first that a gain of 1 hardly lets them learn (VGG13 at
@@ -177,8 +177,10 @@ class Rules:
 
     def strength(self, model: nn.Module, batches: Batches, loss: AnyLoss, seed: int) -> "Strength | None":
         """How far the data may move the weights, from the linearised network; None where γ is `gamma_max`."""
+        if self.stds != "curvature" or self.held == "gamma_max":
+            return None
         classes = names_classes(loss, next(iter(batches.ordered())))
-        if self.stds != "curvature" or self.held == "gamma_max" or (classes and batch_norms(model)):
+        if classes and trains_batch_norm(model):
             return None
         found = linearise(model, batches, loss, seed)
         if found is None:

@@ -201,6 +201,7 @@ def fit(
         held_gamma = ranks.from_first(rules.held_gamma(strength, std))[0]
         walks = rules.held == "walk" and strength is not None and strength.classes
         left_out = leave_out(posterior, batches, trained_on, n, seed) if walks else None
+        left_out = None if ranks.largest(float(left_out is None)) else left_out
         give_memory_back()
         trainer = Trainer(
             posterior,

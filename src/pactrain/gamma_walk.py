@@ -2,8 +2,8 @@
 
 The linearised network (`linearised.py`) says where to begin, but a network learns features that its linearisation does not
 have, and how noisy the labels are shows only in training.  So stage 1 begins at that γ and, when it has been fitted there, asks
-`left_out.py`; then it goes on for a while at a third of it, asks again, and so forth as long as the answers get better.  The best
-state is kept.
+`left_out.py`; then it goes on for a while at a third of it, asks again, and so forth as long as the answers get clearly better.  The
+state of the last γ that was clearly better is kept.
 """
 
 import math
@@ -54,9 +54,9 @@ class GammaWalk:
 
     @property
     def best(self) -> int:
-        """The last place whose loss was enough below that of the place before; all of them are on the way to it."""
-        place = 0
-        while place + 1 in self.losses and self.losses[place + 1] < (1 - LEAST_FALL) * self.losses[place]:
+        """The last place with a loss clearly below that of the place before, from the first on."""
+        place, losses = 0, self.losses
+        while place + 1 in losses and losses[place] - losses[place + 1] > LEAST_FALL * abs(losses[place]):
             place += 1
         return place
 

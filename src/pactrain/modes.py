@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.modules.batchnorm import _NormBase
+from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
 
 from pactrain.losses import AnyLoss
 
@@ -14,6 +14,11 @@ from pactrain.losses import AnyLoss
 def batch_norms(model: nn.Module) -> list[_NormBase]:
     """The layers (BatchNorm, and InstanceNorm if asked to) that keep running statistics."""
     return [m for m in model.modules() if isinstance(m, _NormBase) and m.track_running_stats]
+
+
+def trains_batch_norm(model: nn.Module) -> bool:
+    """Has it BatchNorm that is trained?  One in a frozen part only scales its inputs."""
+    return any(isinstance(m, _BatchNorm) and any(p.requires_grad for p in m.parameters()) for m in model.modules())
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Sums over the neighbours of every node as sparse products, four to five times as fast as gathering and scattering.
+"""Sums over the neighbours of every node as sparse products, several times as fast as gathering and scattering.
 
 What depends on the graph alone is worked out once.  Gradients are sparse products too, for which transposes are kept.
 """
@@ -9,6 +9,19 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import Function
+from torch.autograd.function import once_differentiable
+
+from pactrain.errors import DataError
+
+
+def checked(edge_index: Tensor, nodes: int) -> Tensor:
+    """The edges in long integers, if all of them are between nodes that exist: sparse products do not look."""
+    if edge_index.numel() and not 0 <= int(edge_index.min()) <= int(edge_index.max()) < nodes:
+        raise DataError(
+            f"edge_index names nodes {int(edge_index.min())} to {int(edge_index.max())}, but x has {nodes} rows, numbered from 0; "
+            "where nodes are left out, their edges have to be left out too (torch_geometric.utils.subgraph)"
+        )
+    return edge_index.long()
 
 
 class Edges:
@@ -121,15 +134,12 @@ class _Mean(Function):
         return torch.stack([multiply(edges.matrix(w), v) for w, v in zip(by_head, values, strict=True)], 1)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
         by_head, values = ctx.saved_tensors
         edges, gradients = ctx.edges, gradient.transpose(0, 1).contiguous()
-        to_x = torch.stack([edges.transposed(w) @ g for w, g in zip(by_head, gradients, strict=True)], 1)
-        to_weights = torch.stack(
-            [
-                torch.sparse.sampled_addmm(edges.matrix(w), g, v.T, beta=0.0).values()
-                for w, g, v in zip(by_head, gradients, values, strict=True)
-            ],
-            1,
-        )
-        return to_weights, to_x, None
+        heads = list(zip(by_head, gradients, values, strict=True))
+        with torch.autocast(gradient.device.type, enabled=False):
+            to_x = [edges.transposed(w) @ g for w, g, _ in heads]
+            to_weights = [torch.sparse.sampled_addmm(edges.matrix(w), g, v.T, beta=0.0).values() for w, g, v in heads]
+        return torch.stack(to_weights, 1), torch.stack(to_x, 1), None

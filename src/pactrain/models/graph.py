@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from pactrain.errors import PactrainError
-from pactrain.models.edges import Attention, Spread
+from pactrain.models.edges import Attention, Spread, checked
 from pactrain.models.remembered import Remembered
 from pactrain.models.sparse import SparseLinear
 
@@ -39,7 +39,7 @@ class Normalised(nn.Module):
         nodes, dtype = len(x), _exact(x.dtype)
         return self.spread.of(
             edge_index,
-            lambda: Spread(gcn_norm(edge_index, num_nodes=nodes, dtype=dtype), nodes),
+            lambda: Spread(gcn_norm(checked(edge_index, nodes), num_nodes=nodes, dtype=dtype), nodes),
             also=(nodes, dtype),
         )
 
@@ -55,7 +55,7 @@ class GCNLayer(nn.Module):
     def __init__(self, inputs: int, outputs: int) -> None:
         super().__init__()
         theirs: Any = GCNConv(inputs, outputs)
-        self.lin, self.bias = SparseLinear.over(theirs.lin), theirs.bias
+        self.lin, self.bias = theirs.lin, theirs.bias
 
     def forward(self, x: Tensor, spread: Spread) -> Tensor:
         """New features of every node."""
@@ -69,7 +69,9 @@ class GCN(nn.Module):
     def __init__(self, inputs: int, outputs: int, *, width: int = WIDTH, dropout: float = 0.0) -> None:
         super().__init__()
         self.normalised = Normalised()
-        self.first, self.second = GCNLayer(inputs, width), GCNLayer(width, outputs)
+        self.first = GCNLayer(inputs, width)
+        self.first.lin = SparseLinear.over(self.first.lin)
+        self.second = GCNLayer(width, outputs)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
@@ -88,7 +90,7 @@ class GATLayer(nn.Module):
         theirs: Any = GATConv(inputs, width, heads=heads)
         self.heads, self.dropout, self.slope = heads, dropout, theirs.negative_slope
         self.att_src, self.att_dst, self.bias = theirs.att_src, theirs.att_dst, theirs.bias
-        self.lin = SparseLinear.over(theirs.lin)
+        self.lin = theirs.lin
 
     def forward(self, x: Tensor, attention: Attention) -> Tensor:
         """New features of every node."""
@@ -121,6 +123,7 @@ class GAT(nn.Module):
         super().__init__()
         self.attention: Remembered[Attention] = Remembered()
         self.first = GATLayer(inputs, width, heads=heads, dropout=attention_dropout)
+        self.first.lin = SparseLinear.over(self.first.lin)
         self.second = GATLayer(width * heads, outputs, heads=1, dropout=attention_dropout)
         self.dropout = nn.Dropout(dropout)
 
@@ -137,7 +140,7 @@ class GAT(nn.Module):
 
 def _with_loops(edge_index: Tensor, nodes: int) -> Tensor:
     """Every node once its own neighbour."""
-    edges: Tensor = add_self_loops(remove_self_loops(edge_index)[0], num_nodes=nodes)[0]
+    edges: Tensor = add_self_loops(remove_self_loops(checked(edge_index, nodes))[0], num_nodes=nodes)[0]
     return edges
 
 
@@ -148,10 +151,10 @@ class MeanLayer(nn.Module):
     features takes a tenth of the time.
     """
 
-    def __init__(self, inputs: int, outputs: int) -> None:
+    def __init__(self, inputs: int, outputs: int, *, linear: type[nn.Linear] = nn.Linear) -> None:
         super().__init__()
-        self.neighbours = SparseLinear(inputs, outputs, bias=False)
-        self.own = SparseLinear(inputs, outputs)
+        self.neighbours = linear(inputs, outputs, bias=False)
+        self.own = linear(inputs, outputs)
 
     def forward(self, x: Tensor, mean: Spread) -> Tensor:
         """New features of every node."""
@@ -166,7 +169,7 @@ class SAGE(nn.Module):
     def __init__(self, inputs: int, outputs: int, *, width: int = WIDTH, dropout: float = 0.0) -> None:
         super().__init__()
         self.mean: Remembered[Spread] = Remembered()
-        self.first, self.second = MeanLayer(inputs, width), MeanLayer(width, outputs)
+        self.first, self.second = MeanLayer(inputs, width, linear=SparseLinear), MeanLayer(width, outputs)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
@@ -179,6 +182,7 @@ class SAGE(nn.Module):
 
 
 def _means(edge_index: Tensor, nodes: int, dtype: torch.dtype) -> Spread:
+    edge_index = checked(edge_index, nodes)
     target = edge_index[1]
     degrees = torch.bincount(target, minlength=nodes).to(dtype)
     return Spread((edge_index, 1 / degrees[target]), nodes)

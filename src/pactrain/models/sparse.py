@@ -37,8 +37,8 @@ class SparseLinear(nn.Linear):
         return product if self.bias is None else product + self.bias
 
     def _forms(self, x: Tensor) -> tuple[Tensor, Tensor] | None:
-        """The input and its transpose in sparse form; None if it is dense, or needs a gradient itself."""
-        if x.requires_grad or x.ndim != 2 or not x.is_floating_point():
+        """The input and its transpose in sparse form; None if it is dense, of half precision, or needs a gradient itself."""
+        if x.requires_grad or x.ndim != 2 or x.dtype not in (torch.float32, torch.float64):
             return None
         return self.forms.of(x, lambda: _sparse(x))
 
