@@ -47,6 +47,8 @@ def test_a_slight_fall_is_not_enough() -> None:
     assert (walk.here, len(walk.losses)) == (2, 4)
     below_zero = walked([-2.0, -1.9])
     assert below_zero.here == 0
+    in_the_end = walked([2.0, 1.9, 1.0, 1.1])
+    assert in_the_end.here == 2
 
 
 def test_tensors_set_aside_come_back_as_they_were() -> None:
