@@ -99,10 +99,8 @@ class GATLayer(nn.Module):
         by_end = (torch.block_diag(*at[0].to(values.dtype)[:, :, None]) for at in (self.att_src, self.att_dst))
         source, target = (values.flatten(1) @ torch.cat(list(by_end), 1)).chunk(2, 1)
         weights = attention.weights(source, target, self.slope)
-        if self.training and self.dropout > 0:
-            weights = (
-                weights * (torch.rand_like(weights) >= self.dropout) / (1 - self.dropout)
-            )  # F.dropout's draws are slow
+        if self.training and self.dropout > 0:  # F.dropout would do, but draws slowly
+            weights = weights * (torch.rand_like(weights) >= self.dropout) / (1 - self.dropout)
         features: Tensor = attention.mean(weights, values).flatten(1).to(projected.dtype) + self.bias
         return features
 
