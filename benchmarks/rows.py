@@ -1,8 +1,10 @@
 """The problems on which the rules are judged: a data set, a network that suits it, a split for every seed."""
 
 import functools
+import importlib.util
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,9 +13,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pactrain.data.cifar import normalised, read_cifar10
+from pactrain.data.encoder import Kind
 from pactrain.data.glue import read_glue
 from pactrain.data.graphs import load_graph, split_nodes
 from pactrain.data.named import data_file, load_named
+from pactrain.data.tables import load_table
+from pactrain.data.task import Task
+from pactrain.errors import PactrainError
 from pactrain.models.mlp import mlp
 from pactrain.models.text import embed
 
@@ -69,10 +75,22 @@ def tensors(
 
 
 def table(name: str, seed: int) -> Problem:
-    task = load_named(name, test_fraction=None, seed=seed, split=seed, root=None)
+    return of_task(load_named(name, test_fraction=None, seed=seed, split=seed, root=None), seed)
+
+
+def of_task(task: Task, seed: int) -> Problem:
     x, y, x_test, y_test = (torch.as_tensor(v) for v in (task.x_train, task.y_train, task.x_test, task.y_test))
     build = lambda: mlp(task.inputs, task.outputs, seed=seed)  # noqa: E731
     return tensors(build, x, y, x_test, y_test, seed, unit=task.encoder.target_std if not task.encoder.classes else 1.0)
+
+
+def textbook(file: str, target: str, kind: Kind, drop: tuple[str, ...], seed: int) -> Problem:
+    """A table that comes with ISLP, the package of "An Introduction to Statistical Learning"; half of it is the test set."""
+    package = importlib.util.find_spec("ISLP")
+    if package is None or not package.submodule_search_locations:
+        raise PactrainError("these rows need the tables of ISLP: pip install --no-deps ISLP")
+    path = Path(package.submodule_search_locations[0]) / "data" / f"{file}.csv"
+    return of_task(load_table(path, target, kind=kind, drop=drop, test_fraction=0.5, seed=seed), seed)
 
 
 def wrong_labels(name: str, share: float, seed: int) -> Problem:
@@ -202,3 +220,23 @@ ROWS: dict[str, Callable[[int], Problem]] = {
     },
     "sst2 100": sst2,
 }
+
+TEXTBOOK: dict[str, tuple[str, str, Kind, tuple[str, ...]]] = {
+    "Auto": ("Auto", "mpg", "regression", ("name",)),
+    "Boston": ("Boston", "medv", "regression", ()),
+    "Carseats": ("Carseats", "Sales", "regression", ()),
+    "College": ("College", "Grad.Rate", "regression", ()),
+    "Credit": ("Credit", "Balance", "regression", ("ID",)),
+    "Wage": ("Wage", "wage", "regression", ("logwage",)),
+    "Bikeshare": ("Bikeshare", "bikers", "regression", ("casual", "registered")),
+    "Auto origin": ("Auto", "origin", "classification", ("name",)),
+    "College private": ("College", "Private", "classification", ()),
+    "OJ": ("OJ", "Purchase", "classification", ()),
+    "Smarket": ("Smarket", "Direction", "classification", ("Today",)),
+    "Caravan": ("Caravan", "Purchase", "classification", ()),
+    "Default": ("Default", "default", "classification", ()),
+}
+"""File, target, kind and columns left out.  The rules were fixed before any of these had been looked at: `UNSEEN` is a test of them."""
+
+UNSEEN = {f"islp:{name}": functools.partial(textbook, *what) for name, what in TEXTBOOK.items()}
+ROWS |= UNSEEN
