@@ -8,7 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from pactrain import Posterior, Prior
-from pactrain.curvature import BLOCK, CurvatureStds, Moves, blocks_of
+from pactrain.blocks import BLOCK, blocks_of
+from pactrain.curvature import CurvatureStds, Moves
 from pactrain.fused import WORTH_COMPILING, kernels
 from tests.zoo import build, rows
 
@@ -76,7 +77,7 @@ def reference_step(
 def test_a_step_is_the_plain_formula(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pactrain.curvature.WORTH_A_KERNEL", 0)
     if name == "blocks":
-        monkeypatch.setattr("pactrain.curvature.BLOCK", 20)
+        monkeypatch.setattr("pactrain.blocks.BLOCK", 20)
     model = build("tied" if name == "tied" else "mlp")
     if name == "mixed":
         model[0].to(torch.float64)  # type: ignore[index]
@@ -138,7 +139,7 @@ def test_noise_is_standard_normal_and_the_same_on_any_number_of_threads() -> Non
             torch.set_num_threads(number)
             posterior = Posterior(nn.Linear(800, 400), Prior(std=0.1))
             stds = CurvatureStds(posterior, kl_weight=WEIGHT, memory=0.9, log_std_range=(-6, 1))
-            assert len(stds._streams) == 2
+            assert len(stds.blocks.streams) == 2
             std = posterior.log_std.detach().exp()
             stds.draw(7)
             draws.append((stds.flat.draw - stds.flat.means) / std)
