@@ -24,6 +24,8 @@ from pactrain.errors import DataError, PactrainError, TrainingError
 from pactrain.events import Callback, Event
 from pactrain.faint import STRENGTHENED, strengthen
 from pactrain.gamma_walk import leave_out
+from pactrain.gradient_steps import OptimizerFactory
+from pactrain.history import Record
 from pactrain.interrupt import deferred
 from pactrain.losses import AnyLoss, Loss, names_classes, resolve
 from pactrain.modes import estimate_batch_norm, restored_modes
@@ -53,7 +55,7 @@ from pactrain.prior import Prior
 from pactrain.prior_training import split_rows, train_prior
 from pactrain.risks import affordable_draws
 from pactrain.runs import RunFolder
-from pactrain.stages import OptimizerFactory, Record, Stopped, Trainer
+from pactrain.stages import Stopped, Trainer
 
 
 @dataclass
