@@ -1,4 +1,4 @@
-"""Training along the walk in γ: at the end of a segment left-out examples are asked for, and at its end the best state is taken."""
+"""Training along the walk in γ: after each segment the left-out loss is asked for, and at the end the best state is taken."""
 
 from collections.abc import Mapping
 from typing import Any
