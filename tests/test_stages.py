@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import pactrain
-from pactrain import PactrainError, Posterior, stages
+from pactrain import PactrainError, Posterior, curvature_steps
 from pactrain.auto import AUTHORS, AUTO, PAPER, PRESETS, Rules
 from pactrain.budget import Budget
 from pactrain.events import Event
@@ -122,6 +122,6 @@ def test_the_weight_of_the_divergence_follows_the_divergence_of_the_posterior(mo
         seen.append(kl)
         return followed_weight(bound, held_gamma, risk, kl)
 
-    monkeypatch.setattr(stages, "followed_weight", watched)
+    monkeypatch.setattr(curvature_steps, "followed_weight", watched)
     result = pactrain.fit(build("mlp"), rows(300), bound="kl", budget="5 epochs")
     assert seen == pytest.approx([r["kl"] for r in result.history], rel=0.02)

@@ -19,13 +19,14 @@ from pactrain.batches import Batches
 from pactrain.bounds.base import Bound
 from pactrain.bounds.unbounded import Unbounded
 from pactrain.budget import Budget
-from pactrain.curvature import CurvatureStds, Moves
+from pactrain.curvature import CurvatureStds
+from pactrain.curvature_steps import closed_form, curvature_step, follow_bound
 from pactrain.errors import TrainingError
 from pactrain.gradient_steps import GradientSteps, OptimizerFactory, adam, param_groups
 from pactrain.history import HISTORY_EXAMPLES, Measurement, Record
-from pactrain.kl_weight import first_weight, followed_weight
+from pactrain.kl_weight import first_weight
 from pactrain.left_out import LeftOut
-from pactrain.losses import AnyLoss, per_example
+from pactrain.losses import AnyLoss
 from pactrain.moment import Moment
 from pactrain.not_finite import not_finite
 from pactrain.pace import Pace
@@ -38,10 +39,6 @@ __all__ = ["HISTORY_EXAMPLES", "OptimizerFactory", "Progress", "Record", "Stoppe
 
 PRIOR_STEPS = 50
 """Steps between closed-form updates of the prior's stds, beside one at each end of an epoch."""
-
-PRIOR_GROWTH = 1.0
-"""How far above its start a prior's log-std may grow under a bound for losses in [0, 1], where no moment ψ limits it: prior
-and posterior could otherwise widen together at no charge until the noise drowns the network."""
 
 HURRY = 120.0
 """Seconds of a budget below which nothing is compiled."""
@@ -85,7 +82,17 @@ class Trainer:
         lowest, highest = float(moment.log_stds[0]), float(moment.log_stds[-1])
         self.range = (max(lowest, math.log(rules.min_prior_std)) if rules.min_prior_std else lowest, highest)
         own = rules.stds == "curvature" and optimizer is None  # means and stds in one pass
-        self.curvature = self._curvature(rules.means if own else "none") if rules.stds == "curvature" else None
+        self.curvature: CurvatureStds | None = None
+        if rules.stds == "curvature":
+            self.curvature = closed_form(
+                posterior,
+                bound,
+                rules,
+                held_gamma=held_gamma,
+                lowest=self.range[0],
+                moves=rules.means if own else "none",
+                steps=steps_per_epoch * self.pace.stage1_limit if budget.seconds > HURRY else 0,
+            )
         self.optimizer: torch.optim.Optimizer | None = None
         if not own:
             groups = param_groups(posterior, stds=self.curvature is None)
@@ -95,26 +102,6 @@ class Trainer:
         self._by_gradient = GradientSteps(posterior, loss, bound, rules, self.range, seed)
         # The user's own loss is measured, where a clipped one is trained on.
         self._measured = Measurement(posterior, bound, scored or loss, train=batches, test=test, seed=seed)
-
-    def _curvature(self, moves: Moves) -> CurvatureStds:
-        """Closed-form stds; a prior wider than it starts pays off only where no moment ψ grows with it."""
-        start = float(self.posterior.prior_log_std.detach().max())
-        bounded = isinstance(self.bound, Bound)
-        return CurvatureStds(
-            self.posterior,
-            kl_weight=first_weight(self.bound, self.held_gamma),
-            memory=self.rules.curvature_memory,
-            log_std_range=(self.range[0], max(start, self.range[0]) + (PRIOR_GROWTH if bounded else 0.0)),
-            first=self.rules.first_curvature,
-            moves=moves,
-            steps=self.steps_per_epoch * self.pace.stage1_limit if self.budget.seconds > HURRY else 0,
-        )
-
-    def _follow_bound(self, risk: float) -> None:
-        if self.curvature is not None and isinstance(self.bound, Bound):
-            self.curvature.rest()
-            kl = float(self.posterior.kl_by_group().sum())
-            self.curvature.kl_weight = followed_weight(self.bound, self.held_gamma, risk, kl)
 
     # -- the loop --------------------------------------------------------------------------------------------------
 
@@ -171,32 +158,20 @@ class Trainer:
         if self.curvature is not None and p.stage == 1:
             if self.steps_per_epoch >= PRIOR_STEPS or p.stage1_epochs + 1 >= self.pace.stage1_limit:
                 self.curvature.update_prior()
-            self._follow_bound(total / max(1, count))
+            follow_bound(self.curvature, self.bound, self.held_gamma, total / max(1, count))
         return total / max(1, count)
 
     def step(self, batch: Any) -> float:
         """One step; returns the batch's loss at the draw."""
         p, curvature = self.progress, self.curvature
         if curvature is not None:
-            value = self._curvature_step(curvature, batch)
+            value = curvature_step(curvature, self.optimizer, self.loss, batch, p, rate=self.rate, seed=self.seed)
         else:
             assert self.optimizer is not None
             value = self._by_gradient.step(self.optimizer, batch, p)
         p.step += 1
         if curvature is not None and p.stage == 1 and p.step % PRIOR_STEPS == 0:
             curvature.update_prior()
-        return value
-
-    def _curvature_step(self, curvature: CurvatureStds, batch: Any) -> float:
-        p = self.progress
-        curvature.draw(derive(self.seed, "noise", p.step))
-        risk, value = ranks.mean_loss(per_example(self.loss, self.posterior.model, ranks.share(batch)))
-        if not math.isfinite(value):
-            raise self._not_finite(value)
-        risk.backward()
-        curvature.learn(self.rate, p.step, stds=p.stage == 1)
-        if self.optimizer is not None:
-            curvature.flat.step(self.optimizer)
         return value
 
     def _set_rate(self, index: int, now: float) -> None:
