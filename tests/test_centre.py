@@ -12,7 +12,7 @@ from torch import Tensor, nn
 import pactrain
 from pactrain import Posterior
 from pactrain.auto import AUTO, Strength
-from pactrain.centre import centre_at_zero, is_noise, only_noise
+from pactrain.centre import affords_zero, centre_at_zero, is_noise, only_noise
 from pactrain.rounding import priced_priors
 from pactrain.runs import load_posterior
 from tests.zoo import rows
@@ -137,10 +137,10 @@ def test_where_the_initial_weights_would_cost_more_than_there_is_to_lose() -> No
     strength = Strength(gamma_variance=0.5, classes=True)
     model = nn.Linear(10, 4, bias=False)
     nn.init.constant_(model.weight, 2.0)  # 160 / (2 · 0.5 n), to be less than a tenth
-    assert AUTO.centre_at_zero(strength, model, n=1000, start_loss=1.7)
-    assert not AUTO.centre_at_zero(strength, model, n=1000, start_loss=1.5)
-    assert not AUTO.centre_at_zero(Strength(0.5, classes=False), model, n=100, start_loss=1.7)
-    assert not AUTO.centre_at_zero(None, model, n=100, start_loss=1.7)
+    assert affords_zero(model, AUTO, strength, n=1000, start_loss=1.7)
+    assert not affords_zero(model, AUTO, strength, n=1000, start_loss=1.5)
+    assert not affords_zero(model, AUTO, Strength(0.5, classes=False), n=100, start_loss=1.7)
+    assert not affords_zero(model, AUTO, None, n=100, start_loss=1.7)
 
 
 def test_an_encoder_that_was_trained_is_no_noise() -> None:

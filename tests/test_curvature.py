@@ -1,14 +1,13 @@
 """Closed-form stds and natural steps on a loss whose curvature is known."""
 
 import shutil
-from itertools import pairwise
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 from pactrain import Posterior, Prior
-from pactrain.curvature import BLOCK, CurvatureStds, Moves, blocks_of
+from pactrain.curvature import CurvatureStds, Moves
 from pactrain.fused import WORTH_COMPILING, kernels
 from tests.zoo import build, rows
 
@@ -76,7 +75,7 @@ def reference_step(
 def test_a_step_is_the_plain_formula(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pactrain.curvature.WORTH_A_KERNEL", 0)
     if name == "blocks":
-        monkeypatch.setattr("pactrain.curvature.BLOCK", 20)
+        monkeypatch.setattr("pactrain.blocks.BLOCK", 20)
     model = build("tied" if name == "tied" else "mlp")
     if name == "mixed":
         model[0].to(torch.float64)  # type: ignore[index]
@@ -138,7 +137,7 @@ def test_noise_is_standard_normal_and_the_same_on_any_number_of_threads() -> Non
             torch.set_num_threads(number)
             posterior = Posterior(nn.Linear(800, 400), Prior(std=0.1))
             stds = CurvatureStds(posterior, kl_weight=WEIGHT, memory=0.9, log_std_range=(-6, 1))
-            assert len(stds._streams) == 2
+            assert len(stds.blocks.streams) == 2
             std = posterior.log_std.detach().exp()
             stds.draw(7)
             draws.append((stds.flat.draw - stds.flat.means) / std)
@@ -167,19 +166,6 @@ def test_compiled_kernels_do_what_the_plain_operations_do(moves: Moves, monkeypa
         stds.rest()
         found.append((stds.flat.means.clone(), stds.curvature.clone()))
     torch.testing.assert_close(found[0], found[1], rtol=1e-3, atol=1e-5)
-
-
-def test_blocks_hold_every_weight_once_with_its_groups() -> None:
-    edges = [0, 7, 7, 9, 9 + 3 * BLOCK // 2, 9 + 3 * BLOCK // 2 + 5, 9 + 5 * BLOCK]
-    groups = [slice(a, b) for a, b in pairwise(edges)]
-    blocks = blocks_of(groups)
-    assert [at.start for at, _ in blocks] == [0, *(at.stop for at, _ in blocks[:-1])]
-    assert blocks[-1][0].stop == edges[-1]
-    assert all(at.stop - at.start <= BLOCK for at, _ in blocks)
-    assert len(blocks) < 8
-    for at, members in blocks:
-        inside = [i for i, g in enumerate(groups) if max(at.start, g.start) < min(at.stop, g.stop)]
-        assert set(inside) <= set(members)
 
 
 def test_groups_of_few_weights_are_not_compiled_one_by_one() -> None:

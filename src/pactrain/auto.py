@@ -195,13 +195,6 @@ class Rules:
         gamma = strength.gamma_variance / (std * std)
         return min(self.gamma_max, gamma) if strength.classes else gamma
 
-    def centre_at_zero(self, strength: "Strength | None", model: nn.Module, n: int, start_loss: float) -> bool:
-        """May the prior be centred at zero, as far as these rules say?"""
-        if self.centre == "initial" or strength is None or not strength.classes:
-            return False
-        size = sum(float(p.detach().square().sum()) for p in model.parameters() if p.requires_grad and p.ndim > 1)
-        return size / (2 * strength.gamma_variance * n) <= self.centre_cost * start_loss
-
     def rate(self, std: float, posterior: Posterior) -> float:
         """The learning rate of the means, with a prior that starts at `std` around the initial weights."""
         if self.lr is not None:

@@ -7,10 +7,14 @@ shows in its weights alone, so the prior remains independent of the data.
 """
 
 import math
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from pactrain import ranks
+from pactrain.auto import Rules, Strength
+from pactrain.losses import AnyLoss, names_classes
 from pactrain.posterior import Posterior
 
 LARGEST = 1.3
@@ -21,6 +25,36 @@ TAILS = 10.0
 
 ROUNDS = 20
 """Steps of the power method for the largest singular value."""
+
+
+def belongs_at_zero(
+    posterior: Posterior,
+    rules: Rules,
+    strength: Strength | None,
+    loss: AnyLoss,
+    batch: Any,
+    *,
+    n: int,
+    start_loss: float,
+    free: bool,
+) -> bool:
+    """Is the prior's mean to be zero?  Where the data decides, the posterior keeps that it does: the certificate charges for it.
+
+    batch: any of the training data, from which it is seen whether classes are learned.
+    free:  may the mean be elsewhere than at the weights that the user gave, or that a part of the data was spent on?
+    """
+    choosing = free and rules.centre == "noise at zero" and names_classes(loss, batch) and only_noise(posterior.model)
+    posterior.prior_choices = 1 + choosing
+    wanted = choosing and affords_zero(posterior.model, rules, strength, n=n, start_loss=start_loss)
+    return bool(ranks.from_first(wanted)[0])
+
+
+def affords_zero(model: nn.Module, rules: Rules, strength: Strength | None, *, n: int, start_loss: float) -> bool:
+    """Would weights of the initial size cost little enough around zero, as far as the rules say?"""
+    if rules.centre == "initial" or strength is None or not strength.classes:
+        return False
+    size = sum(float(p.detach().square().sum()) for p in model.parameters() if p.requires_grad and p.ndim > 1)
+    return size / (2 * strength.gamma_variance * n) <= rules.centre_cost * start_loss
 
 
 def only_noise(model: nn.Module) -> bool:

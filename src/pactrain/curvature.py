@@ -10,33 +10,26 @@ is an unbiased estimate of h_i; its moving average with Lin, Schmidt and Khan's 
 
     prior_std_g² = mean over the group of std² + (mean − prior mean)²
 
-Everything is done block by block, so that a block's vectors stay in the cache from the first operation to the last, nothing the
-size of the network is allocated, and two threads share the blocks.  Neither noise nor stds are stored: the noise times the std is
-the weight in place less the mean, and the std follows from h; the posterior's log-stds are written when the network
-comes to rest, and until then their memory holds the draw.
+Everything is done block by block (`blocks.py`), so that nothing the size of the network is allocated, and two threads share
+the blocks.  Neither noise nor stds are stored: the noise times the std is the weight in place less the mean, and the std
+follows from h; the posterior's log-stds are written when the network comes to rest, and until then their memory holds the draw.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import wait
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cached_property
-from itertools import pairwise
 from typing import Literal
 
 import torch
 from torch import Tensor
 
 from pactrain import ranks
+from pactrain.blocks import Blocks
 from pactrain.flat import FlatWeights
-from pactrain.fused import BETA1, BETA2, EPSILON, WORTH_COMPILING, kernels
+from pactrain.fused import BETA1, BETA2, WORTH_COMPILING, kernels
 from pactrain.gaussian import spread
-from pactrain.noise import STREAMS, threads
+from pactrain.moves import adam_move, natural_move
 from pactrain.posterior import Posterior
-from pactrain.seeds import derive
-
-BLOCK = 262_144
-"""Most weights in a block on a CPU; in smaller ones the calls cost more than the memory saves.  A network no larger is one block."""
 
 WORTH_A_KERNEL = 16_384
 """Weights a group has on average from which calling a compiled kernel for each group pays."""
@@ -62,6 +55,7 @@ class CurvatureStds:
         self.posterior, self.kl_weight, self.memory, self.moves = posterior, kl_weight, memory, moves
         self.log_std_range = log_std_range
         self.flat = FlatWeights(posterior)
+        self.blocks = Blocks(posterior.group_slices, self.flat.means)
         self._set_precisions()
         self.curvature = torch.empty_like(self.flat.means)
         for at, precision in zip(posterior.group_slices, self.precisions, strict=True):
@@ -73,56 +67,23 @@ class CurvatureStds:
         worth = steps * weights >= WORTH_COMPILING and (groups == 1 or weights >= WORTH_A_KERNEL * groups)
         found = kernels(self.curvature.dtype, self.curvature.device.type) if worth and moves != "none" else None
         self._kernels = found if ranks.largest(found is None) == 0 else None  # all processes alike
-        self._one_block = len(self.curvature) <= BLOCK
-        keeps = self._one_block or self.curvature.device.type == "cpu"  # blocks elsewhere are as large as groups
-        # Kept, as memory that is asked for anew is also mapped anew, which takes longer than to fill it.
-        self._scratch = [self._new_scratch(number) for number in range(len(self._streams))] if keeps else []
         self._drawn_now = False  # is the scratch of a network of one block still as drawing has left it: 1/std², ε/std?
         self.rest()
 
     # -- blocks ----------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def _streams(self) -> list[list[tuple[slice, range]]]:
-        """(where, groups) of every block, shared out evenly among the streams."""
-        slices, size = self.posterior.group_slices, len(self.curvature)
-        if size <= BLOCK:
-            return [[(slice(0, size), range(len(slices)))]]
-        if self.curvature.device.type != "cpu":
-            return [[(at, range(i, i + 1)) for i, at in enumerate(slices)]]
-        blocks = blocks_of(slices)
-        return [[b for b in blocks if (b[0].start + b[0].stop) * STREAMS // (2 * size) == i] for i in range(STREAMS)]
-
-    def _new_scratch(self, number: int) -> tuple[Tensor, ...]:
-        """Three vectors as long as the longest block of a stream."""
-        largest = max((at.stop - at.start for at, _ in self._streams[number]), default=0)
-        return tuple(self.curvature.new_empty(largest) for _ in range(3))
 
     @torch.no_grad()
     def _for_blocks(self, work: Work, seed: int | None = None) -> None:
         """Do `work(where, prior precision, scratch, source of noise)` for every block; the precision is one number (as a
         tensor), or a vector, which may be the third scratch, where the block spans groups."""
         self._drawn_now = False
-        if len(self._streams) == 1 or torch.get_num_threads() == 1:
-            for number in range(len(self._streams)):
-                self._do_stream(number, work, seed)
-            return
-        jobs = [threads().submit(self._do_stream, number, work, seed) for number in range(len(self._streams))]
-        try:
-            for job in jobs:
-                job.result()
-        finally:
-            wait(jobs)
 
-    @torch.no_grad()
-    def _do_stream(self, number: int, work: Work, seed: int | None) -> None:
-        source = None
-        if seed is not None:
-            source = torch.Generator(self.curvature.device).manual_seed(derive(seed, number))
-        vectors = self._scratch[number] if self._scratch else self._new_scratch(number)
-        for at, groups in self._streams[number]:
-            scratch = tuple(v[: at.stop - at.start] for v in vectors)
+        def with_precision(
+            at: slice, groups: range, scratch: tuple[Tensor, ...], source: torch.Generator | None
+        ) -> None:
             work(at, self._precision(at, groups, scratch[2]), scratch, source)
+
+        self.blocks.each(with_precision, seed)
 
     def _precision(self, at: slice, groups: range, scratch: Tensor) -> Tensor:
         """1/prior_std² in a block: one number, or written out where the block spans groups."""
@@ -150,12 +111,12 @@ class CurvatureStds:
             torch.sqrt(torch.add(precision, h[at], alpha=scale, out=information), out=root)  # 1/std
             noise.normal_(generator=source)
             torch.addcdiv(flat.means[at], noise, root, out=flat.draw[at])
-            if self._one_block:
+            if self.blocks.only_one:
                 noise.mul_(root)
 
         if self._kernels is None:
             self._for_blocks(work, seed)
-            self._drawn_now = self._one_block
+            self._drawn_now = self.blocks.only_one
         else:
             self._for_blocks(fill, seed)
             for at, numbers in self._numbers():
@@ -180,6 +141,7 @@ class CurvatureStds:
             self._learn_fused(rate, step)
             return
         g, m, m0, w, h = self.flat.grads, self.flat.means, self.posterior.prior_mean, self.flat.draw, self.curvature
+        first, second = self.first_moment, self.second_moment
         weight, forget, drawn_now = self.kl_weight, 1 - self.memory, self._drawn_now
 
         def work(at: slice, precision: Tensor, scratch: tuple[Tensor, ...], _: torch.Generator | None) -> None:
@@ -193,9 +155,9 @@ class CurvatureStds:
                 h[at].sub_(b, alpha=forget).addcmul_(a, b, value=0.5 * forget * forget / weight).clamp_(min=0.0)
                 g[at].addcmul_(torch.sub(m[at], m0[at], out=b), precision, value=weight)
             if self.moves == "adam":
-                self._adam(at, rate, step, b)
+                adam_move(m[at], g[at], first[at], second[at], rate=rate, step=step, scratch=b)
             elif self.moves == "natural":
-                self._natural(at, rate, step, precision, a, b)
+                natural_move(m[at], g[at], first[at], h[at], precision, weight, rate=rate, step=step, scratch=(a, b))
             if self.moves != "none" and self.flat.adds_up:
                 g[at].zero_()
 
@@ -218,46 +180,6 @@ class CurvatureStds:
         table = torch.tensor([(p, *shared) for p in self.precisions], dtype=torch.float64).to(self.curvature)
         return list(zip(self.posterior.group_slices, table.unbind(), strict=True))
 
-    def _adam(self, at: slice, rate: float, step: int, scratch: Tensor) -> None:
-        m, g, first, second = (v[at] for v in (self.flat.means, self.flat.grads, self.first_moment, self.second_moment))
-        if self.curvature.device.type == "cpu":  # what torch.optim.Adam(fused=True) calls: one pass
-            torch._fused_adam_(
-                [m],
-                [g],
-                [first],
-                [second],
-                [],
-                [torch.tensor(step + 1.0, device="cpu")],
-                lr=rate,
-                beta1=BETA1,
-                beta2=BETA2,
-                weight_decay=0.0,
-                eps=EPSILON,
-                amsgrad=False,
-                maximize=False,
-            )
-            return
-        first.lerp_(g, 1 - BETA1)
-        second.mul_(BETA2).addcmul_(g, g, value=1 - BETA2)
-        correction = math.sqrt(1 - BETA2 ** (step + 1))
-        torch.sqrt(second, out=scratch).add_(EPSILON * correction)
-        m.addcdiv_(first, scratch, value=-rate * correction / (1 - BETA1 ** (step + 1)))
-
-    def _natural(self, at: slice, rate: float, step: int, precision: Tensor, a: Tensor, b: Tensor) -> None:
-        """Move the means by `rate` of a Newton step (the natural gradient of the objective), at most `rate` stds each.
-
-        Adam moves every weight by its rate whatever its gradient, and the wandering of weights that do not matter is
-        charged in the KL; a natural step moves them in proportion to their own posterior std.
-        """
-        first = self.first_moment[at]
-        first.lerp_(self.flat.grads[at], 1 - BETA1)
-        torch.add(self.curvature[at], precision, alpha=self.kl_weight, out=a)
-        torch.div(first, a, out=b).div_(1 - BETA1 ** (step + 1))
-        limit = a.div_(self.kl_weight).rsqrt_()
-        torch.minimum(b, limit, out=b)
-        torch.maximum(b, limit.neg_(), out=b)
-        self.flat.means[at].sub_(b, alpha=rate)
-
     # -- between steps ---------------------------------------------------------------------------------------------
 
     @torch.no_grad()
@@ -267,7 +189,7 @@ class CurvatureStds:
         self.precisions: list[float] = precisions.tolist()
         flat = self.flat.means
         self._group_precisions = precisions.to(flat).unbind()
-        small = len(flat) <= BLOCK
+        small = self.blocks.only_one
         self._all_precisions = spread(precisions.to(flat), flat, self.posterior.group_slices) if small else None
 
     @torch.no_grad()
@@ -332,21 +254,3 @@ class CurvatureStds:
         """After means, curvatures or prior were changed from outside."""
         self._set_precisions()
         self.rest()
-
-
-def blocks_of(groups: Sequence[slice]) -> list[tuple[slice, range]]:
-    """All weights in parts of at most `BLOCK`, each with its groups: small groups together, large ones in pieces.
-
-    >>> blocks_of([slice(0, 10), slice(10, 30), slice(30, 30 + 2 * BLOCK)])[0]
-    (slice(0, 30, None), range(0, 2))
-    """
-    blocks: list[tuple[slice, range]] = []
-    for i, at in enumerate(groups):
-        if blocks and at.stop - blocks[-1][0].start <= BLOCK:
-            last, members = blocks.pop()
-            blocks.append((slice(last.start, at.stop), range(members.start, i + 1)))
-            continue
-        count = max(1, math.ceil((at.stop - at.start) / BLOCK))
-        edges = [at.start + (at.stop - at.start) * k // count for k in range(count + 1)]
-        blocks += [(slice(a, b), range(i, i + 1)) for a, b in pairwise(edges)]
-    return blocks

@@ -17,15 +17,17 @@ from pactrain.auto import Rules, rules_for
 from pactrain.batches import TensorBatches, check_columns
 from pactrain.budget import Budget, parse_budget
 from pactrain.caveats import check_disjoint, counting_remarks, prior_remarks
-from pactrain.centre import centre_at_zero, only_noise
+from pactrain.centre import belongs_at_zero, centre_at_zero
 from pactrain.certificate import Certificate
 from pactrain.certify import certify
 from pactrain.errors import DataError, PactrainError, TrainingError
 from pactrain.events import Callback, Event
 from pactrain.faint import STRENGTHENED, strengthen
 from pactrain.gamma_walk import leave_out
+from pactrain.gradient_steps import OptimizerFactory
+from pactrain.history import Record
 from pactrain.interrupt import deferred
-from pactrain.losses import AnyLoss, Loss, names_classes, resolve
+from pactrain.losses import AnyLoss, Loss, resolve
 from pactrain.modes import estimate_batch_norm, restored_modes
 from pactrain.moment import Moment
 from pactrain.objectives import make_bound, rules_with, training_loss
@@ -53,7 +55,7 @@ from pactrain.prior import Prior
 from pactrain.prior_training import split_rows, train_prior
 from pactrain.risks import affordable_draws
 from pactrain.runs import RunFolder
-from pactrain.stages import OptimizerFactory, Record, Stopped, Trainer
+from pactrain.stages import Stopped, Trainer
 
 
 @dataclass
@@ -170,14 +172,20 @@ def fit(
             start, steps = look_at_data(posterior, batches, trained_on)
         n = int(start["n"])
         strength = rules.strength(model, batches, trained_on, seed)
-        choosing = rules.centre == "noise at zero" and spec.learn and not prior_data and optimizer is None
-        choosing = choosing and names_classes(trained_on, sample) and only_noise(model)
-        posterior.prior_choices = 1 + choosing  # the data decides below, and the certificate charges for it
-        wanted = choosing and rules.centre_at_zero(strength, model, n, start["loss"])
-        at_zero = bool(ranks.from_first(wanted)[0])
+        at_zero = belongs_at_zero(
+            posterior,
+            rules,
+            strength,
+            trained_on,
+            sample,
+            n=n,
+            start_loss=start["loss"],
+            free=spec.learn and not prior_data and optimizer is None,
+        )
+        prior_mean = "zero" if at_zero else "initial weights"
         config = configuration(posterior, spec, loss, rules, delta, seed, limit, n, optimizer)
         config |= {"bound": bound, "prior_data": prior_data} | augmentation(batches) | (extra_config or {})
-        config |= {"prior_mean": "zero" if at_zero else "initial weights"}
+        config |= {"prior_mean": prior_mean}
         charged = n * counts(batches)
         writes = out is not None and ranks.rank() == 0
         folder = RunFolder.open(out, config, resume=resume) if out is not None and writes else None
@@ -255,7 +263,7 @@ def fit(
         if trained_on is not loss:
             notes.append(f"Trained on {loss_name(trained_on)}: the loss brought to [0, 1], as this bound needs it.")
         metrics = metrics_of(trainer, moment, scores, time.monotonic() - started, folder)
-        metrics |= {"strengthened": stronger, "prior_mean": "zero" if at_zero else "initial weights"}
+        metrics |= {"strengthened": stronger, "prior_mean": prior_mean}
     result = Result(model, posterior, certificate, history, metrics, moment, config, notes, interrupted)
     if folder is not None:
         result.path = folder.path

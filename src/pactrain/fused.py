@@ -1,7 +1,7 @@
 """A step's updates each as one kernel made by torch.compile: every vector is read once and written once.
 
-`curvature.py` has the same formulas as separate operations, which need no compiler and no time to compile.  All functions
-work in place on the flat vectors of one prior group; `c` holds the numbers that change from step to step, so that nothing
+`curvature.py` and `moves.py` have the same formulas as separate operations, which need no compiler and no time to compile.  All
+functions work in place on the flat vectors of one prior group; `c` holds the numbers that change from step to step, so that nothing
 is compiled anew for them.
 """
 

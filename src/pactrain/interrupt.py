@@ -1,4 +1,4 @@
-"""Ctrl-C as a wish to stop at the next good moment; pressed again, it interrupts at once."""
+"""Ctrl-C as a wish to stop at the next good moment, pressed again an interrupt at once; and what it may not cut short."""
 
 import signal
 import threading
@@ -25,3 +25,16 @@ def deferred() -> Iterator[Callable[[], bool]]:
         yield lambda: asked
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def uninterrupted(action: Callable[[], None]) -> None:
+    """Do something to its end, even if Ctrl-C is pressed meanwhile; the interrupt comes afterwards."""
+    interrupt: KeyboardInterrupt | None = None
+    while True:
+        try:
+            action()
+            break
+        except KeyboardInterrupt as error:
+            interrupt = error
+    if interrupt is not None:
+        raise interrupt

@@ -11,11 +11,12 @@ from pactrain.batches import Batches
 from pactrain.bounds.unbounded import Unbounded
 from pactrain.calibration import calibration
 from pactrain.evaluate import Scores, evaluate
+from pactrain.history import Record
 from pactrain.losses import AnyLoss
 from pactrain.moment import LOG_STD_RANGE, Moment
 from pactrain.preparation import entropy
 from pactrain.runs import RunFolder
-from pactrain.stages import Record, Trainer
+from pactrain.stages import Trainer
 
 INFORMED = 0.9
 """Below this part of the classes' entropy the probabilities have learnt something, whatever the accuracy."""
@@ -80,7 +81,7 @@ def metrics_of(
     metrics |= {
         "scan": _scan_cost(trainer, moment),
         "held_gamma": trainer.held_gamma,
-        "left_out": trainer.walk.tried() if trainer.walk is not None else None,
+        "left_out": trainer.walker.walk.tried() if trainer.walker is not None else None,
         "learning_rate": trainer.lr,
         "seconds": round(seconds + before, 3),
         "steps": p.step,

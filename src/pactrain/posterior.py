@@ -12,21 +12,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
-from torch.utils.hooks import RemovableHandle
 
 from pactrain.draws import Prediction, predict_draws
 from pactrain.errors import PactrainError
 from pactrain.gaussian import SMALL, Draw, GaussianKL, kl_by_group, kl_by_group_at_once, pieces
+from pactrain.in_place import InPlace
+from pactrain.interrupt import uninterrupted
+from pactrain.layout import Layout
 from pactrain.noise import fill_normal
 from pactrain.prior import Prior
-
-
-@dataclass
-class _Draw:
-    """What the weights were before a draw was put in their place, and the draw's distance from them."""
-
-    means: Tensor
-    shift: Tensor | None
 
 
 @dataclass(frozen=True)
@@ -60,20 +54,12 @@ class Posterior(nn.Module):
     def __init__(self, model: nn.Module, prior: Prior | None = None) -> None:
         super().__init__()
         prior = prior or Prior()
-        params = {name: p for name, p in model.named_parameters() if p.requires_grad}
-        _check_parameters(params)
-        owners = dict(zip(params, prior.group_names(list(params)), strict=True))
+        self._layout = Layout(model, prior)
         self.model = model
-        self.groups: tuple[str, ...] = tuple(dict.fromkeys(owners.values()))
-        self.names: tuple[str, ...] = tuple(name for g in self.groups for name in params if owners[name] == g)
-        self._owners = [(model.get_submodule(name.rpartition(".")[0]), name.rpartition(".")[2]) for name in self.names]
-        self._where = _slices([params[name].numel() for name in self.names])
-        sizes = [sum(params[name].numel() for name in self.names if owners[name] == g) for g in self.groups]
-        self._group_slices = _slices(sizes)
-        self._group_of = [self.groups.index(owners[name]) for name in self.names]
-        self._draw: _Draw | None = None
+        self.groups, self.names = self._layout.groups, self._layout.names
+        self._draw: InPlace | None = None
         self.probabilities: Callable[[Tensor], Tensor] | None = None  # how outputs become probabilities; `fit` sets it
-        flat = self._read()
+        flat = self._layout.read()
         std = prior.std if prior.std is not None else mean_abs(flat)
         self.register_buffer("prior_mean", flat.clone())
         self.log_std = nn.Parameter(torch.full_like(flat, math.log(std)))
@@ -100,7 +86,7 @@ class Posterior(nn.Module):
 
     def draw(self, generator: torch.Generator | None = None) -> dict[str, Tensor]:
         """One draw of the random weights, differentiable in the means and the log-stds."""
-        weights = Draw.apply(self.log_std, self._noise(generator), self._where, *self._params())  # type: ignore[no-untyped-call]
+        weights = Draw.apply(self.log_std, self._noise(generator), self.parameter_slices, *self.means())  # type: ignore[no-untyped-call]
         return dict(zip(self.names, weights, strict=True))
 
     def predict(self, *args: Any, draws: int = 100, seed: int = 0, **kwargs: Any) -> Prediction:
@@ -133,7 +119,7 @@ class Posterior(nn.Module):
         stds = log_std.exp().to(self.prior_mean)
         with self._in_place(None):
             with torch.no_grad():
-                for p, at, group in zip(self._params(), self._where, self._group_of, strict=True):
+                for p, at, group in zip(self.means(), self.parameter_slices, self.group_of_parameters, strict=True):
                     p.copy_(torch.addcmul(self.prior_mean[at], noise[at], stds[group]).view_as(p))
             yield self.model
 
@@ -142,7 +128,9 @@ class Posterior(nn.Module):
         """The weights that `prior_draw` would put in place for each pair of noise and log-stds, the pairs in front."""
         noise, stds = torch.stack([z for z, _ in places]), torch.stack([s for _, s in places]).exp().to(self.prior_mean)
         out = {}
-        for name, p, at, group in zip(self.names, self._params(), self._where, self._group_of, strict=True):
+        for name, p, at, group in zip(
+            self.names, self.means(), self.parameter_slices, self.group_of_parameters, strict=True
+        ):
             flat = torch.addcmul(self.prior_mean[at], noise[:, at], stds[:, group, None])
             out[name] = flat.view(len(places), *p.shape).to(p.dtype)
         return out
@@ -155,37 +143,17 @@ class Posterior(nn.Module):
                 "the weights already hold a draw: sampled() cannot be nested; leave the first block, "
                 "or call the model directly inside it"
             )
-        params = self._params()
-        draw = _Draw(self._read(), shift)
-        hooks: list[RemovableHandle] = []
+        draw = InPlace(self._layout, shift)
         try:
             self._draw = draw
-            if shift is not None:
-                with torch.no_grad():
-                    for p, at in zip(params, self._where, strict=True):
-                        p.add_(shift[at].view_as(p))
-                if torch.is_grad_enabled():
-                    for p, at in zip(params, self._where, strict=True):
-                        hooks.append(p.register_hook(lambda grad, at=at: self._log_std_gradient(grad, at)))
+            draw.put(self.log_std)
             yield
         finally:
-            _uninterrupted(lambda: self._put_back(params, draw, hooks))
+            uninterrupted(lambda: self._end(draw))
 
-    def _put_back(self, params: list[nn.Parameter], draw: _Draw, hooks: "list[RemovableHandle]") -> None:
-        for hook in hooks:
-            hook.remove()
-        with torch.no_grad():
-            for p, at in zip(params, self._where, strict=True):
-                p.copy_(draw.means[at].view_as(p))
+    def _end(self, draw: InPlace) -> None:
+        draw.put_back()
         self._draw = None
-
-    def _log_std_gradient(self, grad: Tensor, at: slice) -> None:
-        draw = self._draw
-        if draw is None or draw.shift is None:
-            return
-        if self.log_std.grad is None:
-            self.log_std.grad = torch.zeros_like(self.log_std)
-        self.log_std.grad[at].addcmul_(grad.reshape(-1).to(draw.shift.dtype), draw.shift[at])
 
     def _noise(self, generator: torch.Generator | None) -> Tensor:
         return fill_normal(torch.empty_like(self.log_std, requires_grad=False), generator)
@@ -199,7 +167,7 @@ class Posterior(nn.Module):
     def kl(self) -> Tensor:
         """KL(Q‖P) in nats, float64, differentiable in means, log-stds and prior log-stds."""
         total: Tensor = GaussianKL.apply(  # type: ignore[no-untyped-call]
-            self.log_std, self.prior_log_std, self.mean_shift(), self._draw_shift, self._group_slices, *self._params()
+            self.log_std, self.prior_log_std, self.mean_shift(), self._draw_shift, self.group_slices, *self.means()
         )
         return total
 
@@ -212,9 +180,9 @@ class Posterior(nn.Module):
         """KL of each group in nats, float64, at the given prior log-stds (by default its own)."""
         prior = self.prior_log_std if prior_log_std is None else prior_log_std
         if self.num_weights <= SMALL:
-            return kl_by_group_at_once(self.mean_shift(), self.log_std, prior, self._group_slices)
+            return kl_by_group_at_once(self.mean_shift(), self.log_std, prior, self.group_slices)
         out = torch.zeros(len(self.groups), dtype=torch.float64, device=self.log_std.device)
-        for p, at, group in zip(self._params(), self._where, self._group_of, strict=True):
+        for p, at, group in zip(self.means(), self.parameter_slices, self.group_of_parameters, strict=True):
             mean = p.reshape(-1) if self._draw is None else self._draw.means[at]
             for part in pieces(slice(0, len(mean))):  # no vector of all weights is needed
                 here = slice(at.start + part.start, at.start + part.stop)
@@ -227,7 +195,7 @@ class Posterior(nn.Module):
     @torch.no_grad()
     def mean_shift(self) -> Tensor:
         """Mean minus prior mean, flat."""
-        means = self._draw.means if self._draw is not None else self._read()
+        means = self._draw.means if self._draw is not None else self._layout.read()
         return means.sub_(self.prior_mean) if self._draw is None else means - self.prior_mean
 
     # -- looking inside --------------------------------------------------------------------------------------------
@@ -235,17 +203,17 @@ class Posterior(nn.Module):
     @property
     def group_slices(self) -> tuple[slice, ...]:
         """Where each group stands in the flat vectors (`log_std`, `prior_mean`)."""
-        return self._group_slices
+        return self._layout.group_slices
 
     @property
     def parameter_slices(self) -> tuple[slice, ...]:
         """Where each parameter of `means()` stands in the flat vectors."""
-        return self._where
+        return self._layout.where
 
     @property
     def group_of_parameters(self) -> tuple[int, ...]:
         """The group that each parameter of `means()` belongs to."""
-        return tuple(self._group_of)
+        return self._layout.group_of
 
     @property
     def num_weights(self) -> int:
@@ -262,9 +230,9 @@ class Posterior(nn.Module):
         """Mean posterior standard deviation of each group."""
         sums = [
             sum(float(self.log_std[part].exp().sum(dtype=torch.float64)) for part in pieces(at))
-            for at in self._group_slices
+            for at in self.group_slices
         ]
-        sizes = [at.stop - at.start for at in self._group_slices]
+        sizes = [at.stop - at.start for at in self.group_slices]
         return {g: total / max(1, size) for g, total, size in zip(self.groups, sums, sizes, strict=True)}
 
     @torch.no_grad()
@@ -281,19 +249,18 @@ class Posterior(nn.Module):
     @torch.no_grad()
     def snapshot(self) -> Snapshot:
         """A copy of means, log-stds and prior."""
-        return Snapshot(self._read(), self.log_std.detach().clone(), self.prior_log_std.detach().clone())
+        return Snapshot(self._layout.read(), self.log_std.detach().clone(), self.prior_log_std.detach().clone())
 
     @torch.no_grad()
     def restore(self, snapshot: Snapshot) -> None:
         """Go back to a snapshot."""
-        for p, at in zip(self._params(), self._where, strict=True):
-            p.copy_(snapshot.means[at].view_as(p))
+        self._layout.write(snapshot.means, self.means())
         self.log_std.copy_(snapshot.log_std)
         self.prior_log_std.copy_(snapshot.prior_log_std)
 
     def log_std_of(self, name: str) -> Tensor:
         """The log-stds of one parameter, in its shape (a view)."""
-        at = self._where[self.names.index(name)]
+        at = self.parameter_slices[self.names.index(name)]
         return self.log_std[at].view_as(self.model.get_parameter(name))
 
     def extra_repr(self) -> str:
@@ -301,63 +268,10 @@ class Posterior(nn.Module):
 
     def means(self) -> list[nn.Parameter]:
         """The model's parameters that are random, in the order of the flat vectors."""
-        return self._params()
-
-    def _params(self) -> list[nn.Parameter]:
-        return [owner._parameters[leaf] for owner, leaf in self._owners]  # type: ignore[misc]
-
-    @torch.no_grad()
-    def _read(self) -> Tensor:
-        params = self._params()
-        dtype = params[0].dtype
-        for p in params[1:]:
-            dtype = torch.promote_types(dtype, p.dtype)
-        return torch.cat([p.detach().reshape(-1).to(dtype) for p in params])
-
-
-def _uninterrupted(action: Callable[[], None]) -> None:
-    """Do something to its end, even if Ctrl-C is pressed meanwhile; the interrupt comes afterwards."""
-    interrupt: KeyboardInterrupt | None = None
-    while True:
-        try:
-            action()
-            break
-        except KeyboardInterrupt as error:
-            interrupt = error
-    if interrupt is not None:
-        raise interrupt
+        return self._layout.params()
 
 
 def mean_abs(weights: Tensor) -> float:
     """Mean absolute value of the initial weights: the paper's starting scale.  A tenth where all are zero."""
     value = float(weights.abs().mean())
     return value if value > 0 else 0.1
-
-
-def _slices(sizes: list[int]) -> tuple[slice, ...]:
-    out, start = [], 0
-    for size in sizes:
-        out.append(slice(start, start + size))
-        start += size
-    return tuple(out)
-
-
-def _check_parameters(params: dict[str, nn.Parameter]) -> None:
-    if not params:
-        raise PactrainError("the model has no parameter that requires a gradient: there is nothing to train")
-    for name, p in params.items():
-        if isinstance(p, nn.UninitializedParameter):
-            raise PactrainError(
-                f"parameter {name!r} is lazy and has no shape yet; run the model once on a batch before training it"
-            )
-        if not p.is_floating_point():
-            raise PactrainError(
-                f"parameter {name!r} has dtype {p.dtype}; only real floating-point weights can be random"
-            )
-        if not bool(torch.isfinite(p).all()):
-            raise PactrainError(f"parameter {name!r} holds a value that is not finite; the prior mean must be finite")
-    devices = {p.device for p in params.values()}
-    if len(devices) > 1:
-        raise PactrainError(
-            f"the model's parameters are on several devices ({sorted(map(str, devices))}); put them on one"
-        )

@@ -20,6 +20,7 @@ from pactrain.budget import Budget
 from pactrain.errors import DataError, PactrainError
 from pactrain.evaluate import Scores, measure
 from pactrain.events import Callback
+from pactrain.gradient_steps import OptimizerFactory
 from pactrain.losses import LOSSES, AnyLoss, Loss, per_example
 from pactrain.modes import batch_statistics, restored_modes
 from pactrain.moment import LOG_STD_RANGE, Moment, log_grid
@@ -28,7 +29,6 @@ from pactrain.prior import Prior
 from pactrain.runs import RunFolder
 from pactrain.scan import estimate_moment
 from pactrain.seeds import derive, seed_global
-from pactrain.stages import OptimizerFactory
 from pactrain.versions import versions
 
 TRAINED: WeakSet[nn.Module] = WeakSet()

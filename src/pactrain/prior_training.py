@@ -79,7 +79,7 @@ def train_prior(
         with dropping(model, _dropout(model)):
             for record in trainer.epochs():
                 done = trainer.progress.epoch
-                tell(Event("prior", done, max(done, trainer.stage1_limit), record))
+                tell(Event("prior", done, max(done, trainer.pace.stage1_limit), record))
     except Stopped:
         raise KeyboardInterrupt from None  # there is nothing yet that could be kept
     ranks.same_weights(model)

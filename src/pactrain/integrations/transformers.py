@@ -14,7 +14,7 @@ from pactrain.losses import AnyLoss, per_example, resolve
 from pactrain.posterior import Posterior
 from pactrain.prior import Prior
 from pactrain.scan import estimate_moment
-from pactrain.stages import unique_state
+from pactrain.trainer_state import unique_state
 
 try:
     from transformers import Trainer

@@ -1,0 +1,52 @@
+"""How long each stage may last, and how far the learning rate has fallen at any moment of it."""
+
+import math
+import sys
+
+from pactrain.auto import Rules
+from pactrain.budget import Budget
+from pactrain.gamma_walk import GammaWalk, longest
+from pactrain.trainer_state import Progress
+
+
+class Pace:
+    """The most epochs of each stage, by the rules, the budget and the walk, and what follows from them."""
+
+    def __init__(self, rules: Rules, budget: Budget, steps_per_epoch: int, walk: GammaWalk | None) -> None:
+        self.rules, self.budget, self.steps_per_epoch, self.walk = rules, budget, steps_per_epoch, walk
+        rule_epochs = rules.stage1_epochs(steps_per_epoch)
+        self.stage1_limit, self.stage2_limit = budget.epochs_of_stages(rule_epochs, rules)
+        if walk is not None:
+            self.stage1_limit = min(budget.epochs or sys.maxsize, longest(rule_epochs))
+
+    def _done_and_limit(self, p: Progress) -> tuple[int, int]:
+        return (p.stage1_epochs, self.stage1_limit) if p.stage == 1 else (p.stage2_epochs, self.stage2_limit)
+
+    def stage1_over(self, p: Progress) -> bool:
+        """Has stage 1 had its epochs or its time?"""
+        return p.stage1_epochs >= self.stage1_limit or self.budget.stage1_over(p.seconds, self.rules)
+
+    def stage2_over(self, p: Progress) -> bool:
+        """Has stage 2 had its epochs or its time, or has nothing been won for long?"""
+        return (
+            p.stage2_epochs >= self.stage2_limit
+            or p.epochs_since_best >= self.rules.stage2_patience
+            or self.budget.over(p.seconds)
+        )
+
+    def rate_factor(self, p: Progress, index: int, now: float) -> float:
+        """What is left of the rate at a step of the present epoch, `now` seconds after the start: half a cosine."""
+        done, limit = self._done_and_limit(p)
+        epoch = done + index / self.steps_per_epoch
+        share = epoch / max(1, limit)
+        if self.walk is not None and p.stage == 1:  # each segment for itself, as far as the budget goes
+            share = max(self.walk.part(epoch), share if self.budget.epochs is not None else 0.0)
+        share = min(1.0, max(share, self.budget.share_of_stage(p.stage, now, self.rules)))
+        return 0.5 * (1 + math.cos(math.pi * share))
+
+    def expected_epochs(self, p: Progress) -> int:
+        """The epoch at which the present stage is likely to end, by its limits on epochs and on time."""
+        done, limit = self._done_and_limit(p)
+        share = self.budget.share_of_stage(p.stage, p.seconds, self.rules)
+        in_time = math.ceil(done / share) if done and share > 0 else limit
+        return p.epoch - done + max(done, min(limit, in_time))

@@ -1,0 +1,60 @@
+"""Training along the walk in γ: after each segment the left-out loss is asked for, and at the end the best state is taken."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from torch import Tensor
+
+from pactrain import ranks
+from pactrain.curvature import CurvatureStds
+from pactrain.gamma_walk import FEWEST_EPOCHS, GammaWalk
+from pactrain.history import Record
+from pactrain.kept import Kept
+from pactrain.left_out import LeftOut
+
+
+class Walker:
+    """Leads training along a walk, and keeps the state of its best place."""
+
+    def __init__(self, walk: GammaWalk, left_out: LeftOut) -> None:
+        self.walk, self.left_out = walk, left_out
+        self._best: Kept | None = None
+
+    def after_epoch(self, curvature: CurvatureStds, epochs: int, *, over: bool, record: Record) -> tuple[bool, Record]:
+        """Choose the γ of the next segment if this one is over.  Is it the end, and with which record?"""
+        walk, place = self.walk, self.walk.here
+        if not over and walk.part(epochs) == 1:
+            found = self.left_out.mean_loss(walk.gamma, curvature.drawn) if ranks.rank() == 0 else 0.0
+            over = not walk.go_on(ranks.from_first(found)[0], epochs)
+            if walk.best == place:
+                walk.record, self._best = record, Kept(_whole(curvature))
+        if over and walk.losses and walk.best != place:  # also in the middle of a segment, with no time for more
+            walk.here, record = walk.best, walk.record
+            self._go_back(curvature)
+        return over, record
+
+    def _go_back(self, curvature: CurvatureStds) -> None:
+        """To the best state of the walk."""
+        assert self._best is not None
+        self._best.into(_whole(curvature))
+        curvature.follow()
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """The best state's tensors, if there is one yet, and where the walk is."""
+        return {} if self._best is None else self._best.back(), self.walk.state()
+
+    def load(self, best: Mapping[str, Tensor], walk: Mapping[str, Any]) -> None:
+        """Go back to a state."""
+        self.walk.load(walk)
+        self._best = Kept(best) if best else None
+
+
+def _whole(curvature: CurvatureStds) -> dict[str, Tensor]:
+    return {"prior": curvature.posterior.prior_log_std, **curvature.best()}
+
+
+def walker_from(gamma: float, epochs: int, left_out: LeftOut | None) -> Walker | None:
+    """With so many epochs at one γ; None where nothing can be asked, or a segment would be too short."""
+    if left_out is None or epochs < FEWEST_EPOCHS:
+        return None
+    return Walker(GammaWalk(gamma, epochs), left_out)

@@ -1,0 +1,146 @@
+"""Downloads from a server of our own, and archives that want too much."""
+
+import hashlib
+import io
+import json
+import tarfile
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from pactrain.cli.main import main
+from pactrain.data import load_images
+from pactrain.data.archive import unpack
+from pactrain.data.catalogue import ENTRIES, Entry, Published, where
+from pactrain.data.download import download
+from pactrain.errors import DataError
+from pactrain.events import Event
+from tests.image_files import pixels
+
+pytestmark = pytest.mark.usefixtures("no_data_of_the_machine")
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    folder = tmp_path / "served"
+    folder.mkdir()
+
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, format: str, *args: Any) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as http:
+        thread = threading.Thread(target=partial(http.serve_forever, poll_interval=0.01), daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{http.server_port}", folder
+        http.shutdown()
+        thread.join()
+
+
+def tar_of(files: dict[str, bytes], *links: tuple[str, str, bytes]) -> bytes:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w:gz") as tar:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+        for name, goal, kind in links:
+            member = tarfile.TarInfo(name)
+            member.type, member.linkname = kind, goal
+            tar.addfile(member)
+    return out.getvalue()
+
+
+def cifar100_archive() -> tuple[bytes, bytes]:
+    records = np.concatenate([np.array([[1, 42]], dtype=np.uint8), pixels(1)], axis=1).tobytes()
+    return tar_of({"cifar-100-binary/train.bin": records, "cifar-100-binary/test.bin": records}), records
+
+
+def home_of(url: str, content: bytes, folder: str = "cifar-100-binary") -> Published:
+    return Published(url, hashlib.md5(content).hexdigest(), len(content), folder)
+
+
+def test_a_set_is_fetched_from_its_home(
+    server: tuple[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url, folder = server
+    content, _ = cifar100_archive()
+    (folder / "c.tar.gz").write_bytes(content)
+    old = ENTRIES["cifar100"]
+    entry = Entry(old.name, "images", 1, 1, 100, old.layouts, (home_of(f"{url}/c.tar.gz", content),))
+    monkeypatch.setitem(ENTRIES, "cifar100", entry)
+    events: list[Event] = []
+    images = load_images("cifar100", progress=events.append)  # into the cache
+    assert images.y_train.tolist() == [42]
+    torch.testing.assert_close(images.train[0], (images.x_train / 255 - 0.5) / 0.25)
+    assert where(entry) == tmp_path / "cache/pactrain/cifar-100-binary"
+    assert (events[-1].phase, events[-1].done, events[-1].total) == ("download", len(content), len(content))
+    assert sorted(p.name for p in (tmp_path / "cache/pactrain").iterdir()) == ["cifar-100-binary"]  # no archive is left
+    for first in (True, False):
+        with pytest.raises(SystemExit) as done:
+            main(["data", "fetch", "cifar100", "--data-root", str(tmp_path / "mine"), "--json", "-"])
+        assert done.value.code == 0
+        out = json.loads(capsys.readouterr().out)
+        if first:  # it was in the cache
+            assert out["fetched"] is False
+            for path in (tmp_path / "cache/pactrain/cifar-100-binary").iterdir():
+                path.unlink()
+    assert out["fetched"] is True
+    assert out["where"] == str(tmp_path / "mine/cifar-100-binary")
+
+
+def test_downloads_that_are_not_what_was_published(server: tuple[str, Path], tmp_path: Path) -> None:
+    url, folder = server
+    (folder / "f").write_bytes(b"abc")
+    good = hashlib.md5(b"abc").hexdigest()
+    assert download(f"{url}/f", "f", md5=good, size=3, into=tmp_path / "in").read_bytes() == b"abc"
+    for md5, size, message in ((good[::-1], 3, "checksum"), (good, 4, "cut short"), (good, 2, "more than 2 bytes")):
+        with pytest.raises(DataError, match=message):
+            download(f"{url}/f", "other", md5=md5, size=size, into=tmp_path / "in")
+    with pytest.raises(DataError, match=r"could not be fetched from .*404.*--data-root"):
+        download(f"{url}/absent", "absent", into=tmp_path / "in")
+    assert [p.name for p in (tmp_path / "in").iterdir()] == ["f"]
+
+
+@pytest.mark.parametrize(
+    ("files", "links", "message"),
+    [
+        ({"a/ok": b"1", "../evil": b"2"}, (), "not below a/"),
+        ({"a/ok": b"1", "a/../../evil": b"2"}, (), "not below a/"),
+        ({"/evil": b"2"}, (), "not below a/"),
+        ({"b/evil": b"2"}, (), "not below a/"),
+        ({"a/ok": b"1"}, (("a/link", "/", tarfile.SYMTYPE),), "a link or a device"),
+        ({"a/ok": b"1"}, (("a/link", "../x", tarfile.LNKTYPE),), "a link or a device"),
+        ({"a/ok": b"1"}, (("a/pipe", "", tarfile.FIFOTYPE),), "a link or a device"),
+    ],
+)
+def test_archives_that_want_to_write_elsewhere_are_refused(
+    tmp_path: Path, files: dict[str, bytes], links: tuple[tuple[str, str, bytes], ...], message: str
+) -> None:
+    archive, into = tmp_path / "x.tar.gz", tmp_path / "deep" / "in"
+    archive.write_bytes(tar_of(files, *links))
+    with pytest.raises(DataError, match=message):
+        unpack(archive, into, folder="a")
+    assert not into.exists()
+    assert not list(tmp_path.rglob("evil"))
+
+
+def test_a_folder_that_leads_elsewhere_is_not_written_through(tmp_path: Path) -> None:
+    archive, into = tmp_path / "x.tar.gz", tmp_path / "in"
+    archive.write_bytes(tar_of({"a/f": b"1"}))
+    into.mkdir()
+    (tmp_path / "victim").mkdir()
+    (into / "a").symlink_to(tmp_path / "victim")
+    with pytest.raises(DataError, match="leads out of"):
+        unpack(archive, into, folder="a")
+    assert not list((tmp_path / "victim").iterdir())
+    archive.write_bytes(b"no archive")
+    with pytest.raises(DataError, match="cannot be unpacked"):
+        unpack(archive, into, folder="a")

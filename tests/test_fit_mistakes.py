@@ -1,0 +1,65 @@
+"""What `fit` says to mistakes, and what it remarks on in networks that have learnt nothing, or had before."""
+
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import pactrain
+from pactrain import PactrainError
+from pactrain.errors import DataError
+from tests.zoo import build, rows
+
+
+def test_a_network_that_cannot_learn_is_told_so() -> None:
+    _, y = rows()
+    result = pactrain.fit(build("mlp"), (torch.zeros(48, 6), y), budget="20 epochs")
+    assert any("largest class" in note for note in result.notes)
+
+
+def test_losses_that_are_not_per_example_are_refused() -> None:
+    with pytest.raises(PactrainError, match="one loss an example"):
+        pactrain.fit(build("mlp"), rows(), loss=lambda predict, b: nn.functional.cross_entropy(predict(b[0]), b[1]))
+    with pytest.raises(PactrainError, match="not known"):
+        pactrain.fit(build("mlp"), rows(), loss="zero_one")
+    with pytest.raises(DataError, match="none of them is a target"):
+        pactrain.fit(build("keywords"), [{"left": torch.ones(2, 3), "right": torch.ones(2, 3)}])
+
+
+def test_typical_mistakes_are_answered(recwarn: pytest.WarningsRecorder) -> None:
+    x, y = rows()
+    network = build("mlp")
+
+    def refused(words: str, model: Any = network, data: Any = (x, y), **options: Any) -> None:
+        with pytest.raises(PactrainError, match=words):
+            pactrain.fit(model, data, **options)
+
+    refused("the class Linear; make a network of it first", model=nn.Linear)
+    refused("say which with out=", resume=True)
+    refused("the training data is one Tensor; pass a pair", data=x)
+    refused("the training data is one dict; pass a pair", data={"x": x, "y": y})
+    refused(r"write \(X, y\) in round brackets", data=[x, y])
+    refused(r"CrossEntropyLoss takes \(output, target\)", loss=nn.CrossEntropyLoss(reduction="none"))
+    refused(r"mse_loss takes \(output, target\)", loss=F.mse_loss)
+    refused("the training rows have 6 features and the test rows 5", test=(x[:, :5], y))
+    frozen = x.numpy()
+    frozen.flags.writeable = False  # as pandas gives them
+    pactrain.fit(network, (frozen, y), budget="1 epoch")
+    assert not recwarn.list
+
+
+def test_a_network_that_was_trained_elsewhere_is_remarked_on() -> None:
+    data = rows(200)
+    model = build("mlp")
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.02)
+    for _ in range(200):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(data[0]), data[1]).backward()
+        optimizer.step()
+    notes = pactrain.fit(model, data, budget="1 epoch").certificate.notes
+    assert any("already names" in note for note in notes)
+    assert not any(
+        "already names" in note for note in pactrain.fit(build("mlp"), data, budget="1 epoch").certificate.notes
+    )
