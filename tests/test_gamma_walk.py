@@ -135,3 +135,10 @@ def test_a_walk_cut_short_by_the_budget_ends_at_its_best() -> None:
     assert len(tried) == 1
     assert result.metrics["held_gamma"] == tried[0]["gamma"]
     assert result.metrics["stage1"]["risk"] == result.history[15]["risk"]
+
+
+def test_a_second_stage_after_the_walk_keeps_to_the_budget() -> None:
+    rules = SHORT.replace(stage2_share=0.5, enter_stage2=0.0)
+    result = pactrain.fit(*problem(0.35), preset=rules, budget="12 epochs")
+    assert len(result.history) <= 12
+    assert result.metrics["stage2_epochs"] > 0

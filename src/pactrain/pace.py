@@ -17,7 +17,8 @@ class Pace:
         rule_epochs = rules.stage1_epochs(steps_per_epoch)
         self.stage1_limit, self.stage2_limit = budget.epochs_of_stages(rule_epochs, rules)
         if walk is not None:
-            self.stage1_limit = min(budget.epochs or sys.maxsize, longest(rule_epochs))
+            room = sys.maxsize if budget.epochs is None else budget.epochs - self.stage2_limit
+            self.stage1_limit = min(room, longest(rule_epochs))
 
     def _done_and_limit(self, p: Progress) -> tuple[int, int]:
         return (p.stage1_epochs, self.stage1_limit) if p.stage == 1 else (p.stage2_epochs, self.stage2_limit)
