@@ -218,7 +218,7 @@ def fit(
             objective,
             rules,
             moment=moment,
-            lr=rules.rate(std, posterior),
+            lr=rules.rate(std, posterior, trained_on, sample),
             held_gamma=held_gamma,
             seed=seed,
             steps_per_epoch=steps,

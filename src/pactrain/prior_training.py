@@ -66,7 +66,7 @@ def train_prior(
         bound,
         AUTO,
         moment=moment,
-        lr=AUTO.rate(std, posterior),
+        lr=AUTO.rate(std, posterior, loss, next(iter(rows.ordered()))),
         held_gamma=ranks.from_first(AUTO.held_gamma(AUTO.strength(model, rows, loss, seed), std))[0],
         seed=derive(seed, "prior"),
         steps_per_epoch=steps,
