@@ -126,6 +126,15 @@ def test_boxes_are_drawn(tmp_path: Path) -> None:
         draw_boxes(cells, tmp_path / "boxes.gif")
 
 
+def test_the_papers_numbers_stand_beside_its_own_setting_only() -> None:
+    pytest.importorskip("torch_geometric")
+    from pactrain.experiments.gnn import _cell
+
+    own, other = (_cell("cora_ml", "gcn", 1, [], nodes, "digest").paper for nodes in ("train+val", "train"))
+    assert own == GNN["cora_ml", "gcn"]
+    assert other is None
+
+
 @pytest.mark.slow
 def test_a_killed_table_goes_on(tmp_path: Path) -> None:
     pytest.importorskip("torch_geometric")
