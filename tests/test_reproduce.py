@@ -1,5 +1,6 @@
 """Recipes of the paper: what is chosen and compared, and a whole table on a small graph through the real runner."""
 
+import io
 import json
 import math
 import os
@@ -8,14 +9,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
+from pactrain.cli.reproduce import show
 from pactrain.errors import PactrainError
 from pactrain.experiments import Run, Store
-from pactrain.experiments.cells import Cell, compare, paired
+from pactrain.experiments.cells import Cell, CellResult, compare, paired
 from pactrain.experiments.gnn import settings_of
 from pactrain.experiments.paper import GLUE, GNN
 from pactrain.experiments.store import Row
@@ -115,6 +119,22 @@ def finish(tmp_path: Path, *words: str) -> str:
     out, error = process.communicate()
     assert process.returncode == 0, out + error
     return out
+
+
+def test_a_table_names_the_cells_in_which_it_is_behind() -> None:
+    (ahead,) = compare([cell(True)], carry_out)
+    behind = replace(ahead, names=("some", "other"), pac_bayes=ahead.erm, erm=ahead.pac_bayes)
+    assert "Behind" not in shown([ahead])
+    assert "Behind in some other -9.9." in shown([ahead, behind])
+    assert "paper" not in shown([ahead])  # no column without a number
+    assert "paper: PAC-Bayes" in shown([ahead, replace(ahead, paper=GNN["cora_ml", "gcn"])])
+
+
+def shown(cells: list[CellResult]) -> str:
+    screen = Console(file=io.StringIO(), width=200)
+    show(screen, "a title", cells, "validation")
+    assert isinstance(screen.file, io.StringIO)
+    return screen.file.getvalue()
 
 
 def test_boxes_are_drawn(tmp_path: Path) -> None:

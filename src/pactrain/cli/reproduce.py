@@ -172,24 +172,17 @@ def described(recipe: Recipe, cells: "Sequence[CellResult]") -> dict[str, Any]:
 
 def show(screen: "Console", title: str, cells: "Sequence[CellResult]", choose: str) -> None:
     """The table, and what it comes to."""
+    with_paper = any(c.paper for c in cells)
     rows = []
     for c in cells:
         mean, half = c.difference()
-        paper = [_number(*n) for n in c.paper] if c.paper else ["", ""]
         ours = [_number(*c.pac_bayes.number), _number(*c.erm.number), _number(mean, half, sign="+")]
         took = [f"{c.pac_bayes.cpu_seconds:.0f} s", f"{c.erm.cpu_seconds:.0f} s ({c.erm.trainings})"]
-        rows.append([" ".join(c.names), *ours, *took, paper[1], paper[0]])
+        theirs = [_number(*n) for n in reversed(c.paper)] if c.paper else ["", ""] * with_paper
+        rows.append([" ".join(c.names), *ours, *took, *theirs])
     erm = "ERM" if choose == "validation" else "ERM chosen by test"
-    names = [
-        "",
-        "PAC-Bayes",
-        erm,
-        "difference, 95 %",
-        "time",
-        f"of {erm} (trainings)",
-        "paper: PAC-Bayes",
-        "paper: ERM",
-    ]
+    names = ["", "PAC-Bayes", erm, "difference, 95 %", "time", f"of {erm} (trainings)"]
+    names += ["paper: PAC-Bayes", "paper: ERM"] * with_paper
     screen.print(table(title, names, rows))
     differences = [c.difference()[0] for c in cells]
     better = sum(d > 0 for d in differences)
@@ -198,6 +191,10 @@ def show(screen: "Console", title: str, cells: "Sequence[CellResult]", choose: s
         f"smallest {min(differences):+.2f} points.  Time is processor time, the search included.",
         markup=False,
     )
+    behind = sorted((c for c in cells if c.difference()[0] < 0), key=lambda c: c.difference()[0])
+    if behind:
+        told = ", ".join(f"{' '.join(c.names)} {c.difference()[0]:+.1f}" for c in behind)
+        screen.print(f"Behind in {told}.", markup=False)
     if choose == "test":
         screen.print("ERM's settings were chosen by the test scores themselves, as in the paper.", markup=False)
     failed = sum(c.failed for c in cells)
