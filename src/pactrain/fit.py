@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,48 +14,40 @@ from torch import nn
 
 from pactrain import ranks
 from pactrain.auto import Rules, rules_for
-from pactrain.batches import TensorBatches, check_columns
 from pactrain.budget import Budget, parse_budget
-from pactrain.caveats import check_disjoint, counting_remarks, prior_remarks
-from pactrain.centre import belongs_at_zero, centre_at_zero
+from pactrain.caveats import check_disjoint
 from pactrain.certificate import Certificate
-from pactrain.certify import certify
-from pactrain.errors import DataError, PactrainError, TrainingError
+from pactrain.configuration import configuration
+from pactrain.errors import PactrainError, TrainingError
 from pactrain.events import Callback, Event
-from pactrain.faint import STRENGTHENED, strengthen
+from pactrain.faint import strengthen
 from pactrain.gamma_walk import leave_out
 from pactrain.gradient_steps import OptimizerFactory
 from pactrain.history import Record
 from pactrain.interrupt import deferred
-from pactrain.losses import AnyLoss, Loss, resolve
+from pactrain.left_out import LeftOut
+from pactrain.losses import AnyLoss
 from pactrain.modes import estimate_batch_norm, restored_modes
 from pactrain.moment import Moment
-from pactrain.objectives import make_bound, rules_with, training_loss
-from pactrain.outcome import final_scores, metrics_of, notes_on, objective_terms
+from pactrain.objectives import make_bound, rules_with
+from pactrain.options import Options
+from pactrain.outcome import certificate_of, final_scores, metrics_of, notes_on, objective_terms
 from pactrain.posterior import Posterior
 from pactrain.preparation import (
     TRAINED,
-    augmentation,
-    channels_last,
     choose_device,
-    class_shares,
-    configuration,
-    counts,
     give_memory_back,
-    look_at_data,
-    loss_name,
     own_randomness,
-    read_batches,
-    scan,
     seen_before,
     shapes_named,
     training_mode,
 )
 from pactrain.prior import Prior
 from pactrain.prior_training import split_rows, train_prior
-from pactrain.risks import affordable_draws
+from pactrain.problem import Problem, read_problem
 from pactrain.runs import RunFolder
 from pactrain.stages import Stopped, Trainer
+from pactrain.start import Start, look_at_start, place_prior
 
 
 @dataclass
@@ -123,6 +115,57 @@ def fit(
     True
     """
     started = time.monotonic()
+    _check(model, delta=delta, out=out, resume=resume)
+    rules, limit = rules_with(rules_for(preset), bound), parse_budget(budget)
+    where = choose_device(device)
+    model.to(where)
+    ranks.same_weights(model)
+    doubts = [*caveats, *seen_before(model)]
+    with own_randomness(where, seed), restored_modes(model), deferred() as stop:
+        options = Options(
+            rules=rules,
+            bound=bound,
+            delta=delta,
+            seed=seed,
+            budget=limit,
+            prior_data=prior_data,
+            optimizer=optimizer,
+            tell=_teller(callbacks),
+            stop=stop,
+        )
+        spec = prior if isinstance(prior, Prior) else Prior(per=prior)  # type: ignore[arg-type]
+        problem = read_problem(model, data, test=test, loss=loss, bound=bound, rules=rules, device=where)
+        with shapes_named(problem.sample):
+            stronger = rules.strengthen and strengthen(model, problem.sample, problem.loss, seed)
+        if prior_data:
+            first, rest = split_rows(problem.batches, prior_data, seed)
+            problem = replace(problem, batches=rest)
+            doubts += check_disjoint(first, rest)
+            spec = spec.fixed(train_prior(model, first, loss=problem.loss, options=options))
+        start = look_at_start(model, problem, prior=spec, strengthened=stronger, options=options)
+        config = configuration(problem, start, options=options, extra=extra_config or {})
+        folder = RunFolder.open(out, config, resume=resume) if out is not None and ranks.rank() == 0 else None
+        moment, std = place_prior(start, problem, options=options, folder=folder)
+        trainer = _trainer(problem, start, moment=moment, std=std, options=options, started=started)
+        history = _restored(trainer, folder)
+        TRAINED.add(model)
+        interrupted = _train(trainer, history, folder, options.tell)
+        _settle(trainer, problem)
+        scores = final_scores(model, problem)
+        terms = objective_terms(trainer, moment, history, delta)
+        certificate = certificate_of(trainer, problem, start=start, options=options, caveats=doubts, objective=terms)
+        notes = notes_on(scores["train"], problem, interrupted=interrupted)
+        metrics = metrics_of(trainer, moment, scores, time.monotonic() - started, folder)
+        metrics |= {"strengthened": start.strengthened, "prior_mean": start.prior_mean}
+    result = Result(model, start.posterior, certificate, history, metrics, moment, config, notes, interrupted)
+    if folder is not None:
+        result.path = folder.path
+        folder.finish(result)
+    return result
+
+
+def _check(model: nn.Module, *, delta: float, out: str | Path | None, resume: bool) -> None:
+    """Refuse what cannot be meant, before anything is touched."""
     if not 0 < delta < 1:
         raise PactrainError(f"delta={delta} must lie strictly between 0 and 1; .05 means 95 % confidence")
     if not isinstance(model, nn.Module):
@@ -130,145 +173,52 @@ def fit(
         raise PactrainError(f"model must be a torch module, and is {what}")
     if resume and out is None:
         raise PactrainError("resume=True goes on with the run in a folder: say which with out=")
-    rules = rules_with(rules_for(preset), bound)
-    limit = parse_budget(budget)
-    where = choose_device(device)
-    model.to(where)
-    ranks.same_weights(model)
-    doubts = [*caveats, *seen_before(model)]
-    with own_randomness(where, seed), restored_modes(model), deferred() as stop:
-        spec = prior if isinstance(prior, Prior) else Prior(per=prior)  # type: ignore[arg-type]
-        tell = _teller(callbacks)
-        batches, test_batches = read_batches(model, data, rules, where, "training"), None
-        if test is not None:
-            test_batches = read_batches(model, test, rules, where, "test")
-            check_columns(batches, test_batches)
-        if ranks.world() > 1 and not isinstance(batches, TensorBatches):
-            raise DataError(
-                "several processes can share an (X, y) pair or a TensorDataset, not batches of your own making"
-            )
-        sample = next(iter(batches.ordered()), None)
-        if sample is None:
-            raise DataError("the training data has no batch")
-        loss = resolve(loss, sample)
-        for part in (batches, test_batches):
-            if part is not None:
-                channels_last(model, part, loss)
-        trained_on = training_loss(bound, loss)
-        with shapes_named(sample):
-            stronger = rules.strengthen and strengthen(model, sample, loss, seed)
-        if prior_data:
-            first, batches = split_rows(batches, prior_data, seed)
-            doubts += check_disjoint(first, batches)
-            TRAINED.add(model)
-            spec = spec.fixed(
-                train_prior(
-                    model, first, loss, delta=delta, seed=seed, budget=limit.part(prior_data), stop=stop, tell=tell
-                )
-            )
-        posterior = Posterior(model, spec)
-        posterior.probabilities = loss.probabilities if isinstance(loss, Loss) else None
-        with shapes_named(sample):
-            start, steps = look_at_data(posterior, batches, trained_on)
-        n = int(start["n"])
-        strength = rules.strength(model, batches, trained_on, seed)
-        at_zero = belongs_at_zero(
-            posterior,
-            rules,
-            strength,
-            trained_on,
-            sample,
-            n=n,
-            start_loss=start["loss"],
-            free=spec.learn and not prior_data and optimizer is None,
-        )
-        prior_mean = "zero" if at_zero else "initial weights"
-        config = configuration(posterior, spec, loss, rules, delta, seed, limit, n, optimizer)
-        config |= {"bound": bound, "prior_data": prior_data} | augmentation(batches) | (extra_config or {})
-        config |= {"prior_mean": prior_mean}
-        charged = n * counts(batches)
-        writes = out is not None and ranks.rank() == 0
-        folder = RunFolder.open(out, config, resume=resume) if out is not None and writes else None
-        moment = scan(posterior, batches, loss, rules, n, steps, seed, tell, None if at_zero else folder)
-        std = rules.start_std(posterior, rules.bound(charged, delta, moment, len(posterior.groups)))
-        std = spec.std if spec.std is not None else std
-        if at_zero:  # after the scan: how much noise the network bears at first shows around its initial weights
-            centre_at_zero(posterior)
-            moment = scan(posterior, batches, loss, rules, n, steps, seed, tell, folder, below=std)
-        posterior.reset_std(std)
-        objective = make_bound(
-            bound,
-            rules,
-            n=charged,
-            delta=delta,
-            moment=moment,
-            groups=len(posterior.groups),
-            start_log_std=math.log(std),
-        )
-        training_mode(model)
-        held_gamma = ranks.from_first(rules.held_gamma(strength, std))[0]
-        walks = rules.held == "walk" and strength is not None and strength.classes
-        left_out = leave_out(posterior, batches, trained_on, n, seed) if walks else None
-        left_out = None if ranks.largest(float(left_out is None)) else left_out
-        give_memory_back()
-        trainer = Trainer(
-            posterior,
-            batches,
-            trained_on,
-            objective,
-            rules,
-            moment=moment,
-            lr=rules.rate(std, posterior, trained_on, sample),
-            held_gamma=held_gamma,
-            seed=seed,
-            steps_per_epoch=steps,
-            start_loss=start["loss"],
-            budget=limit.less(ranks.from_first(time.monotonic() - started)[0]),
-            test=test_batches,
-            stop=stop,
-            optimizer=optimizer,
-            scored=loss,
-            left_out=left_out,
-        )
-        history = _restored(trainer, folder)
-        TRAINED.add(model)
-        interrupted = _train(trainer, history, folder, tell)
-        ranks.same_weights(model)  # buffers follow the rows that a process has seen
-        trainer.curvature = trainer.optimizer = None  # as large as the network, and no longer needed
-        give_memory_back()
-        estimate_batch_norm(model, batches.ordered(), loss)
-        shares = class_shares(batches, loss) or []
-        scores = {"train": final_scores(model, batches, loss)}
-        if test_batches is not None:
-            scores["test"] = final_scores(model, test_batches, loss)
-        certificate = certify(
-            posterior,
-            batches,
-            loss=loss,
-            delta=delta,
-            draws=affordable_draws(posterior, batches, loss, n, trainer.progress.epoch),
-            seed=seed,
-            test=test_batches,
-            caveats=doubts,
-            remarks=[
-                *([] if prior_data else prior_remarks(start.get("accuracy"), max(shares, default=None))),
-                *counting_remarks(batches),
-                *([STRENGTHENED] if stronger else []),
-            ],
-            earlier={} if trainer.stage1_end is None else {"end of stage 1": trainer.stage1_end},
-            objective=objective_terms(trainer, moment, history, delta),
-            progress=tell,
-        )
-        notes = notes_on(scores["train"], shares, interrupted)
-        if trained_on is not loss:
-            notes.append(f"Trained on {loss_name(trained_on)}: the loss brought to [0, 1], as this bound needs it.")
-        metrics = metrics_of(trainer, moment, scores, time.monotonic() - started, folder)
-        metrics |= {"strengthened": stronger, "prior_mean": prior_mean}
-    result = Result(model, posterior, certificate, history, metrics, moment, config, notes, interrupted)
-    if folder is not None:
-        result.path = folder.path
-        folder.finish(result)
-    return result
+
+
+def _trainer(
+    problem: Problem, start: Start, *, moment: Moment, std: float, options: Options, started: float
+) -> Trainer:
+    """The two stages, ready to run from a prior that has been placed at `std`."""
+    posterior, rules = start.posterior, options.rules
+    objective = make_bound(
+        options.bound,
+        rules,
+        n=start.counted,
+        delta=options.delta,
+        moment=moment,
+        groups=len(posterior.groups),
+        start_log_std=math.log(std),
+    )
+    training_mode(posterior.model)
+    held_gamma = ranks.from_first(rules.held_gamma(start.strength, std))[0]
+    left_out = _left_out(problem, start, options)
+    give_memory_back()
+    return Trainer(
+        posterior,
+        problem.batches,
+        problem.trained_on,
+        objective,
+        rules,
+        moment=moment,
+        lr=rules.rate(std, posterior, problem.trained_on, problem.sample),
+        held_gamma=held_gamma,
+        seed=options.seed,
+        steps_per_epoch=start.steps,
+        start_loss=start.scores["loss"],
+        budget=options.budget.less(ranks.from_first(time.monotonic() - started)[0]),
+        test=problem.test,
+        stop=options.stop,
+        optimizer=options.optimizer,
+        scored=problem.loss,
+        left_out=left_out,
+    )
+
+
+def _left_out(problem: Problem, start: Start, options: Options) -> LeftOut | None:
+    """What a walk in γ asks; None where there is no walk, or some process cannot ask."""
+    walks = options.rules.held == "walk" and start.strength is not None and start.strength.classes
+    found = leave_out(start.posterior, problem.batches, problem.trained_on, start.n, options.seed) if walks else None
+    return None if ranks.largest(float(found is None)) else found
 
 
 def _restored(trainer: Trainer, folder: RunFolder | None) -> list[Record]:
@@ -304,6 +254,15 @@ def _train(trainer: Trainer, history: list[Record], folder: RunFolder | None, te
             raise TrainingError(f"{error}. The last good checkpoint is kept in {folder.path / 'checkpoint'}") from None
         raise
     return False
+
+
+def _settle(trainer: Trainer, problem: Problem) -> None:
+    """Bring the network to the state that is measured, and give back the memory that training took."""
+    model = trainer.posterior.model
+    ranks.same_weights(model)  # buffers follow the rows that a process has seen
+    trainer.curvature = trainer.optimizer = None  # as large as the network, and no longer needed
+    give_memory_back()
+    estimate_batch_norm(model, problem.batches.ordered(), problem.loss)
 
 
 def _teller(callbacks: Sequence[Callback]) -> Callback:

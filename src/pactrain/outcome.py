@@ -1,35 +1,78 @@
-"""What a finished training is told as: scores, notes, the terms of its objective, metrics."""
+"""What a finished training is told as: scores, the certificate, notes, the terms of its objective, metrics."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 from torch import nn
 
-from pactrain.batches import Batches
 from pactrain.bounds.unbounded import Unbounded
 from pactrain.calibration import calibration
+from pactrain.caveats import counting_remarks, prior_remarks
+from pactrain.certificate import Certificate
+from pactrain.certify import certify
 from pactrain.evaluate import Scores, evaluate
+from pactrain.faint import STRENGTHENED
 from pactrain.history import Record
-from pactrain.losses import AnyLoss
 from pactrain.moment import LOG_STD_RANGE, Moment
-from pactrain.preparation import entropy
+from pactrain.options import Options
+from pactrain.preparation import entropy, loss_name
+from pactrain.problem import Problem
+from pactrain.risks import affordable_draws
 from pactrain.runs import RunFolder
 from pactrain.stages import Trainer
+from pactrain.start import Start
 
 INFORMED = 0.9
 """Below this part of the classes' entropy the probabilities have learnt something, whatever the accuracy."""
 
 
-def final_scores(model: nn.Module, batches: Batches, loss: AnyLoss) -> Scores:
-    """Loss, accuracy or rmse, and calibration of the mean network."""
-    return evaluate(model, batches.ordered(), loss) | calibration(model, batches.ordered(), loss)
+def final_scores(model: nn.Module, problem: Problem) -> dict[str, Scores]:
+    """Loss, accuracy or rmse, and calibration of the mean network, on each set of the data."""
+    sets = {"train": problem.batches} | ({} if problem.test is None else {"test": problem.test})
+    return {
+        name: evaluate(model, batches.ordered(), problem.loss) | calibration(model, batches.ordered(), problem.loss)
+        for name, batches in sets.items()
+    }
 
 
-def notes_on(train: Scores, shares: Sequence[float], interrupted: bool) -> list[str]:
+def certificate_of(
+    trainer: Trainer,
+    problem: Problem,
+    *,
+    start: Start,
+    options: Options,
+    caveats: Sequence[str],
+    objective: Mapping[str, float],
+) -> Certificate:
+    """All that can be said of the trained network, measured with as many draws as cost less than its training did."""
+    posterior, batches, loss = trainer.posterior, problem.batches, problem.loss
+    majority = max(problem.class_shares(), default=None)
+    return certify(
+        posterior,
+        batches,
+        loss=loss,
+        delta=options.delta,
+        draws=affordable_draws(posterior, batches, loss, start.n, trainer.progress.epoch),
+        seed=options.seed,
+        test=problem.test,
+        caveats=caveats,
+        remarks=[
+            *([] if options.prior_data else prior_remarks(start.scores.get("accuracy"), majority)),
+            *counting_remarks(batches),
+            *([STRENGTHENED] if start.strengthened else []),
+        ],
+        earlier={} if trainer.stage1_end is None else {"end of stage 1": trainer.stage1_end},
+        objective=objective,
+        progress=options.tell,
+    )
+
+
+def notes_on(train: Scores, problem: Problem, *, interrupted: bool) -> list[str]:
     """What the user should know beside the numbers."""
     notes = []
+    shares = problem.class_shares()
     majority = max(shares, default=1.0)
     learnt = train.get("nll", math.inf) < INFORMED * entropy(
         shares
@@ -41,6 +84,9 @@ def notes_on(train: Scores, shares: Sequence[float], interrupted: bool) -> list[
             f"The network predicts no better than always naming the largest class ({100 * majority:.1f} % of the training "
             "data): it has stayed at its prior. Check the scale of the inputs and that the labels belong to them."
         )
+    if problem.trained_on is not problem.loss:
+        name = loss_name(problem.trained_on)
+        notes.append(f"Trained on {name}: the loss brought to [0, 1], as this bound needs it.")
     return notes
 
 

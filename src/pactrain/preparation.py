@@ -1,11 +1,10 @@
-"""Everything `fit` does before the first step: the device, the data, the prior's mean, the scan, the configuration."""
+"""Single things that are done before the first step: the device, the data, the untrained network, the scan."""
 
 import ctypes
 import math
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from typing import Any
 from weakref import WeakSet
 
@@ -13,23 +12,18 @@ import torch
 from torch import nn
 
 from pactrain import ranks
-from pactrain.augment import FlipCrop
 from pactrain.auto import Rules
 from pactrain.batches import Batches, TensorBatches, as_batches
-from pactrain.budget import Budget
 from pactrain.errors import DataError, PactrainError
 from pactrain.evaluate import Scores, measure
 from pactrain.events import Callback
-from pactrain.gradient_steps import OptimizerFactory
 from pactrain.losses import LOSSES, AnyLoss, Loss, per_example
 from pactrain.modes import batch_statistics, restored_modes
 from pactrain.moment import LOG_STD_RANGE, Moment, log_grid
 from pactrain.posterior import Posterior
-from pactrain.prior import Prior
 from pactrain.runs import RunFolder
 from pactrain.scan import estimate_moment
 from pactrain.seeds import derive, seed_global
-from pactrain.versions import versions
 
 TRAINED: WeakSet[nn.Module] = WeakSet()
 """Networks that `fit` has trained in this process: their weights are no data-free prior mean any more."""
@@ -79,15 +73,6 @@ def read_batches(model: nn.Module, data: Any, rules: Rules, device: torch.device
 def counts(batches: Batches) -> int:
     """How often the training objective counts an example: once, unless a heuristic for augmented data says otherwise."""
     return batches.counts if isinstance(batches, TensorBatches) else 1
-
-
-def augmentation(batches: Batches) -> dict[str, Any]:
-    """What the configuration says of augmented data."""
-    if not isinstance(batches, TensorBatches) or batches.transform is None:
-        return {}
-    transform = batches.transform
-    name = repr(transform) if isinstance(transform, FlipCrop) else getattr(transform, "__qualname__", "own")
-    return {"augment": {"transform": name, "counts (heuristic)": batches.counts}}
 
 
 def training_mode(model: nn.Module) -> None:
@@ -169,45 +154,6 @@ def scan(
         folder.write_moment(moment)
         return folder.moment() or moment  # what a resumed run would read, to the last bit
     return moment
-
-
-def configuration(
-    posterior: Posterior,
-    spec: Prior,
-    loss: AnyLoss,
-    rules: Rules,
-    delta: float,
-    seed: int,
-    limit: Budget,
-    n: int,
-    optimizer: OptimizerFactory | None,
-) -> dict[str, Any]:
-    return {
-        "loss": loss_name(loss),
-        "groups": {g: at.stop - at.start for g, at in zip(posterior.groups, posterior.group_slices, strict=True)},
-        "rules": asdict(rules),
-        "prior_std": spec.std,
-        "prior_learned": spec.learn,
-        "delta": delta,
-        "seed": seed,
-        "budget": {"seconds": None if math.isinf(limit.seconds) else limit.seconds, "epochs": limit.epochs},
-        "n": n,
-        "optimizer": _optimizer_name(optimizer),
-        "threads": torch.get_num_threads(),
-        "versions": versions(),
-    }
-
-
-def _optimizer_name(optimizer: OptimizerFactory | None) -> str:
-    """The class of the optimiser, tried out on one weight."""
-    if optimizer is None:
-        return "default"
-    trial = optimizer([{"params": [nn.Parameter(torch.zeros(1))]}])
-    if isinstance(trial, torch.optim.LBFGS):
-        raise PactrainError(
-            "LBFGS evaluates the loss several times a step, which a noisy loss does not allow; use another"
-        )
-    return type(trial).__name__
 
 
 def loss_name(loss: AnyLoss) -> str:

@@ -1,7 +1,6 @@
 """A prior learned from rows that the bound does not count."""
 
 import math
-from collections.abc import Callable
 
 import numpy as np
 from torch import nn
@@ -10,13 +9,13 @@ from torch.nn.modules.dropout import _DropoutNd
 from pactrain import ranks
 from pactrain.auto import AUTO
 from pactrain.batches import Batches, BoundRows, PriorRows, TensorBatches
-from pactrain.budget import Budget
 from pactrain.errors import DataError, PactrainError
-from pactrain.events import Callback, Event, silent
+from pactrain.events import Event, silent
 from pactrain.losses import AnyLoss
 from pactrain.modes import estimate_batch_norm
+from pactrain.options import Options
 from pactrain.posterior import Posterior
-from pactrain.preparation import look_at_data, scan, training_mode
+from pactrain.preparation import TRAINED, look_at_data, scan, training_mode
 from pactrain.prior import Prior
 from pactrain.regularisers import can_drop, dropping
 from pactrain.seeds import derive
@@ -39,18 +38,10 @@ def split_rows(batches: Batches, part: float, seed: int) -> tuple[PriorRows, Bou
     return first, rest
 
 
-def train_prior(
-    model: nn.Module,
-    rows: PriorRows,
-    loss: AnyLoss,
-    *,
-    delta: float,
-    seed: int,
-    budget: Budget,
-    stop: Callable[[], bool],
-    tell: Callback,
-) -> float:
+def train_prior(model: nn.Module, rows: PriorRows, *, loss: AnyLoss, options: Options) -> float:
     """Train `model` by the `auto` rules on the prior's rows: it becomes the prior's mean.  Returns the prior's std."""
+    delta, seed = options.delta, options.seed
+    TRAINED.add(model)
     rows.batch_size = AUTO.batch(len(rows))
     posterior = Posterior(model, Prior())
     start, steps = look_at_data(posterior, rows, loss)
@@ -71,15 +62,15 @@ def train_prior(
         seed=derive(seed, "prior"),
         steps_per_epoch=steps,
         start_loss=start["loss"],
-        budget=budget,
+        budget=options.budget.part(options.prior_data),
         test=None,
-        stop=stop,
+        stop=options.stop,
     )
     try:
         with dropping(model, _dropout(model)):
             for record in trainer.epochs():
                 done = trainer.progress.epoch
-                tell(Event("prior", done, max(done, trainer.pace.stage1_limit), record))
+                options.tell(Event("prior", done, max(done, trainer.pace.stage1_limit), record))
     except Stopped:
         raise KeyboardInterrupt from None  # there is nothing yet that could be kept
     ranks.same_weights(model)
