@@ -252,6 +252,23 @@ def epochs_table(results: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def presets_table(results: list[dict[str, Any]]) -> str:
+    """Scores of the three presets on the seeds that all of them have, and their times in plain trainings."""
+    kept = {(r["row"], r["seed"], r["method"]): r for r in results}
+    presets = ("auto", "authors", "paper")
+    lines = ["| row | seeds | " + " | ".join((*presets, *(f"time of {p}" for p in presets))) + " |", "|---" * 8 + "|"]
+    for row in ROWS:
+        seeds = [s for r, s, m in kept if (r, m) == (row, "auto") and all((row, s, p) in kept for p in presets)]
+        if not seeds:
+            continue
+        scores = [f"{abs(statistics.mean(kept[row, s, p]['score'] for s in seeds)):.2f}" for p in presets]
+        plain = [kept[row, s, "plain"]["seconds"] for s in seeds if (row, s, "plain") in kept]
+        took = [statistics.median(kept[row, s, p]["seconds"] for s in seeds) for p in presets]
+        times = [f"{t / statistics.median(plain):.1f}" if plain else "" for t in took]
+        lines.append(f"| {row} | {len(seeds)} | " + " | ".join((*scores, *times)) + " |")
+    return "\n".join(lines)
+
+
 def figure(results: list[dict[str, Any]], path: Path) -> None:
     """Paired differences of `auto` to AdamW chosen on a grid and to early-stopped Adam, in deviations, with their 95 % intervals."""
     from matplotlib.figure import Figure
@@ -298,9 +315,9 @@ def main() -> None:
     parser.add_argument("--document", type=Path, help="a page to put the table into, between its two marks")
     parser.add_argument(
         "--show",
-        choices=("results", "unseen", "ablations", "epochs"),
+        choices=("results", "unseen", "presets", "ablations", "epochs"),
         default="results",
-        help="the table of methods, the same on rows that no rule has seen, of rules left out, or of bounds and epochs",
+        help="the table of methods, the same on rows that no rule has seen, of presets, of rules left out, or of bounds and epochs",
     )
     parser.add_argument("--figure", type=Path, help="draw the differences into this file (.svg, .png, .pdf)")
     options = parser.parse_args()
@@ -318,6 +335,7 @@ def main() -> None:
     tables = {
         "results": lambda: table([r for r in shown if r["row"] not in UNSEEN], methods),
         "unseen": lambda: table([r for r in shown if r["row"] in UNSEEN], methods),
+        "presets": lambda: presets_table(shown),
         "ablations": lambda: ablation_table(shown),
         "epochs": lambda: epochs_table(shown),
     }

@@ -17,7 +17,7 @@ from pactrain.cli.images import IMAGES
 from pactrain.experiments import Run, Store, images
 from pactrain.experiments.costs import cost_of, forward
 from pactrain.experiments.image_figures import FIGURES, Curves, carry_out_curves, carry_out_scan
-from pactrain.experiments.image_tables import TABLES
+from pactrain.experiments.image_tables import TABLES, Scale
 from pactrain.experiments.k_scan import Scan
 from pactrain.experiments.plan import execute
 from pactrain.experiments.shared_out import carry_out_shared
@@ -99,6 +99,20 @@ def test_cells_put_their_settings_together() -> None:
     group = TABLES["table-predictors"]("cpu").cells()["vgg13:norm=group", "mean"]
     assert group.settings["network"] == "vgg13:width=0.125,norm=group"
     assert len(TABLES["table-cnn"]("paper").cells()["SGD", "vgg13 cifar10"].tried) == 144
+
+
+@pytest.mark.parametrize(("scale", "epochs"), [("cpu", 100), ("paper", 100), ("cpu", 2)])
+def test_other_epochs_keep_the_parts_of_the_stages(scale: Scale, epochs: int) -> None:
+    cells = TABLES["table-stages"](scale).changed({"epochs": epochs}).cells()
+    found = {row: (c.settings["epochs"], c.settings.get("stage2")) for (row, _), c in cells.items()}
+    ten = max(1, epochs // 50)
+    second = round(0.4 * epochs)
+    assert found == {
+        "no stage 1": (round(1.4 * epochs), None),
+        "ten epochs of stage 1": (ten, second),
+        "no stage 2": (epochs, 0),
+        "both stages": (epochs, second),
+    }
 
 
 def test_a_small_table_is_run_and_resumed(cifar: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 import pactrain
 from pactrain import PactrainError, Posterior, curvature_steps
-from pactrain.auto import AUTHORS, AUTO, PAPER, PRESETS, Rules
+from pactrain.auto import AUTHORS, AUTO, FEWEST_SCANNED, PAPER, PRESETS, Rules
 from pactrain.budget import Budget
 from pactrain.events import Event
 from pactrain.kl_weight import followed_weight
@@ -54,6 +54,30 @@ def test_ctrl_c_stops_between_steps_and_a_second_fit_is_told_of_the_first() -> N
     second = pactrain.fit(model, rows(), budget="1 epoch")
     assert any("trained by pactrain before" in note for note in second.certificate.notes)
     assert "certified" not in {s.label for s in second.certificate.statements}
+
+
+def test_ctrl_c_ends_the_scan_at_once() -> None:
+    import signal
+
+    seen = []
+
+    def press(event: Event) -> None:
+        seen.append(event.phase)
+        if len(seen) == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    handler = signal.getsignal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        pactrain.fit(build("mlp"), rows(), callbacks=[press])
+    assert seen == ["scan"] * 3
+    assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_little_time_leaves_less_to_the_scan() -> None:
+    def scanned(**limits: Any) -> int:
+        return pactrain.fit(build("mlp"), rows(600), preset=AUTO.replace(fixed_epochs=60), **limits).moment.n_used
+
+    assert scanned(budget=1e-6) == FEWEST_SCANNED < scanned(budget="1 epoch")
 
 
 def test_presets_start_where_they_say() -> None:

@@ -21,6 +21,9 @@ from pactrain.modes import trains_batch_norm
 from pactrain.moment import Average, Moment
 from pactrain.posterior import Posterior, mean_abs
 
+FEWEST_SCANNED = 64
+"""Examples of which the scan takes no fewer, however little time there is."""
+
 
 @dataclass(frozen=True)
 class Strength:
@@ -148,7 +151,7 @@ class Rules:
     def examples_to_scan(self, n: int, steps_per_epoch: int) -> int:
         """As many as keep the scan below its share of training, a step counting as three forward passes."""
         passes = 3 * self.stage1_epochs(steps_per_epoch) * self.scan_share
-        return min(n, self.scan_examples, max(64, int(passes * n / (self.draws * self.std_points))))
+        return min(n, self.scan_examples, max(FEWEST_SCANNED, int(passes * n / (self.draws * self.std_points))))
 
     def stage1_epochs(self, steps_per_epoch: int) -> int:
         """Epochs of stage 1: enough steps for small data, enough passes for large."""

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from pactrain import ranks
-from pactrain.auto import Rules
+from pactrain.auto import FEWEST_SCANNED, Rules
 from pactrain.batches import Batches, TensorBatches, as_batches
 from pactrain.errors import DataError, PactrainError
 from pactrain.evaluate import Scores, measure
@@ -128,10 +128,15 @@ def scan(
     steps_per_epoch: int,
     seed: int,
     tell: Callback,
-    folder: RunFolder | None,
+    *,
+    folder: RunFolder | None = None,
+    most: float = math.inf,
     below: float | None = None,
 ) -> Moment:
-    """The moment table; with `below`, of a prior around zero that starts there and can only shrink: no wider one is looked at."""
+    """The moment table, from `most` examples at most where time is short.
+
+    below: of a prior around zero that starts there and can only shrink: no wider one is looked at.
+    """
     found = folder.moment() if folder is not None else None
     kept = ranks.document_from_first(found.to_dict() if found is not None and ranks.world() > 1 else None)
     if found is not None or kept is not None:
@@ -145,7 +150,7 @@ def scan(
         gammas=log_grid(rules.gamma_min, rules.gamma_max, rules.gamma_points),
         log_stds=log_stds if below is None else log_stds[: max(2, sum(x <= math.log(below) + 1e-6 for x in log_stds))],
         draws=rules.draws if below is None else rules.centre_draws,
-        max_examples=rules.examples_to_scan(n, steps_per_epoch),
+        max_examples=int(min(rules.examples_to_scan(n, steps_per_epoch), max(FEWEST_SCANNED, most))),
         n=n,
         seed=seed,
         progress=tell,

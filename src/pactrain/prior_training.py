@@ -45,7 +45,7 @@ def train_prior(model: nn.Module, rows: PriorRows, *, loss: AnyLoss, options: Op
     rows.batch_size = AUTO.batch(len(rows))
     posterior = Posterior(model, Prior())
     start, steps = look_at_data(posterior, rows, loss)
-    moment = scan(posterior, rows, loss, AUTO, len(rows), steps, seed, silent, None)
+    moment = scan(posterior, rows, loss, AUTO, len(rows), steps, seed, silent)
     bound = AUTO.bound(len(rows), delta, moment, len(posterior.groups))
     std = AUTO.start_std(posterior, bound)
     posterior.reset_std(std)
@@ -89,7 +89,7 @@ def _quiet_std(
 ) -> float:
     """The largest std of the scan at which noise adds no more loss, in units of the untrained network's, than the least
     that any bound on as many rows charges, ln(2√n/δ)/n: a wider prior would lose more by noise than moving could gain."""
-    moment = scan(Posterior(model, Prior()), rows, loss, AUTO, len(rows), steps, seed, silent, None)
+    moment = scan(Posterior(model, Prior()), rows, loss, AUTO, len(rows), steps, seed, silent)
     noisy = moment.means.mean(axis=1)
     allowed = abs(start_loss) * math.log(2 * math.sqrt(len(rows)) / delta) / len(rows)
     return float(np.exp(moment.log_stds[np.flatnonzero(noisy <= noisy[0] + allowed).max(initial=0)]))

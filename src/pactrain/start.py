@@ -1,13 +1,17 @@
 """Where training starts: the prior's mean, and the noise around it."""
 
+import math
+import time
 from dataclasses import dataclass
 from functools import partial
 
 from torch import nn
 
+from pactrain import ranks
 from pactrain.auto import Strength
 from pactrain.centre import belongs_at_zero, centre_at_zero
 from pactrain.evaluate import Scores
+from pactrain.events import Callback, Event
 from pactrain.losses import Loss
 from pactrain.moment import Moment
 from pactrain.options import Options
@@ -26,6 +30,7 @@ class Start:
     prior: Prior
     scores: Scores  # of the untrained network
     steps: int  # batches an epoch
+    seconds: float  # that one pass over the examples took
     counted: int  # examples as the training objective counts them
     strength: Strength | None
     strengthened: bool  # were faint layers scaled first?
@@ -47,9 +52,10 @@ def look_at_start(model: nn.Module, problem: Problem, *, prior: Prior, strengthe
     posterior = Posterior(model, prior)
     posterior.probabilities = problem.loss.probabilities if isinstance(problem.loss, Loss) else None
     batches, loss = problem.batches, problem.trained_on
+    began = time.monotonic()
     with shapes_named(problem.sample):
         scores, steps = look_at_data(posterior, batches, loss)
-    n = int(scores["n"])
+    n, seconds = int(scores["n"]), ranks.from_first(time.monotonic() - began)[0]
     strength = options.rules.strength(model, batches, loss, options.seed)
     at_zero = belongs_at_zero(
         posterior,
@@ -61,20 +67,39 @@ def look_at_start(model: nn.Module, problem: Problem, *, prior: Prior, strengthe
         start_loss=scores["loss"],
         free=prior.learn and not options.prior_data and options.optimizer is None,
     )
-    return Start(posterior, prior, scores, steps, n * counts(batches), strength, strengthened, at_zero)
+    return Start(posterior, prior, scores, steps, seconds, n * counts(batches), strength, strengthened, at_zero)
 
 
 def place_prior(start: Start, problem: Problem, *, options: Options, folder: RunFolder | None) -> tuple[Moment, float]:
     """Put the prior's mean where it belongs, and give prior and posterior their first std.  Returns the scan, and that std."""
     posterior, rules = start.posterior, options.rules
+    tell, most = _ended_by_ctrl_c(options), _affordable(start, options)
     scanned = partial(
-        scan, posterior, problem.batches, problem.loss, rules, start.n, start.steps, options.seed, options.tell
+        scan, posterior, problem.batches, problem.loss, rules, start.n, start.steps, options.seed, tell, most=most
     )
-    moment = scanned(None if start.at_zero else folder)
+    moment = scanned(folder=None if start.at_zero else folder)
     std = rules.start_std(posterior, rules.bound(start.counted, options.delta, moment, len(posterior.groups)))
     std = start.prior.std if start.prior.std is not None else std
     if start.at_zero:  # after the scan: how much noise the network bears at first shows around its initial weights
         centre_at_zero(posterior)
-        moment = scanned(folder, below=std)
+        moment = scanned(folder=folder, below=std)
     posterior.reset_std(std)
     return moment, std
+
+
+def _affordable(start: Start, options: Options) -> float:
+    """Examples that may be scanned in a share of the budget's time, by what one pass over all of them took."""
+    rules = options.rules
+    passes = rules.scan_share * options.budget.seconds / max(start.seconds, 1e-9)
+    return passes * start.n / (rules.draws * rules.std_points) if math.isfinite(passes) else math.inf
+
+
+def _ended_by_ctrl_c(options: Options) -> Callback:
+    """Tells of the scan, and ends it where Ctrl-C was pressed: nothing has been trained yet that a better moment would save."""
+
+    def tell(event: Event) -> None:
+        options.tell(event)
+        if options.stop() and ranks.world() == 1:
+            raise KeyboardInterrupt
+
+    return tell

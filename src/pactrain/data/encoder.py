@@ -21,6 +21,9 @@ from pactrain.errors import DataError
 Kind = Literal["classification", "regression"]
 
 MAX_CATEGORIES = 100
+RUNNING_TEXT = 4
+"""Words in a cell from which on a column of different texts is running text, however few rows it has."""
+
 MOSTLY_NUMBERS = 0.1
 """A text column of which at most this part is no number is a numeric column with mistakes in it."""
 
@@ -182,7 +185,7 @@ def _check_no_names(frame: pd.DataFrame) -> None:
             continue
         check_not_mostly_numbers(column, "column", f", or leave the column out with --drop {shlex.quote(str(name))}")
         different = len({_category(v) for v in column})
-        if different > MAX_CATEGORIES and different > len(column) / 2:
+        if different > len(column) / 2 and (different > MAX_CATEGORIES or _words(column) >= RUNNING_TEXT):
             names.append((str(name), different))
     if not names:
         return
@@ -195,6 +198,11 @@ def _check_no_names(frame: pd.DataFrame) -> None:
     raise DataError(
         f"{said}: {looks}; leave out such columns with --drop {words}, or read running text with --text {words}{dates}"
     )
+
+
+def _words(column: "pd.Series[Any]") -> float:
+    """Words in a cell that holds a text, on average."""
+    return float(np.mean([len(v.split()) for v in column if isinstance(v, str)] or [0]))
 
 
 def check_not_mostly_numbers(column: "pd.Series[Any]", what: str, way_out: str) -> None:

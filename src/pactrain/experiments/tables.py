@@ -38,6 +38,7 @@ class Table:
     spread: bool = False  # the columns are settings of one method: how far apart its scores are is the point
     without: frozenset[tuple[str, str]] = frozenset()  # cells that would mean nothing
     notes: tuple[str, ...] = ()
+    whole: int | None = None  # where rows have different numbers of epochs: what these are parts of
     overrides: Settings = field(default_factory=dict)
 
     def cells(self) -> dict[tuple[str, str], "Cell"]:
@@ -69,14 +70,21 @@ class Table:
         merged = {**shared, **own}
         if "rules" in merged:
             merged["rules"] = {**shared.get("rules", {}), **own.get("rules", {})}
-        if merged.get("stage2") and self.overrides.get("epochs"):  # as large a part of fewer epochs
-            merged["stage2"] = round(merged["stage2"] * self.overrides["epochs"] / merged["epochs"])
-        merged |= {k: v for k, v in self.overrides.items() if k in merged}
+        merged |= self._epochs(merged)
+        merged |= {k: v for k, v in self.overrides.items() if k in merged and k != "epochs"}
         method, score = merged.pop("method", "pac_bayes"), merged.pop("score", "test")
         merged["network"] = _named(merged["network"], merged.pop("width", 1.0))
         choices = merged.pop("search", {})
         tried = tuple(dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values()))
         return Cell(method, score, merged, tried if choices else ())
+
+    def _epochs(self, merged: Settings) -> Settings:
+        """Whole numbers of epochs, as large parts of `overrides["epochs"]` as they are of the table's own."""
+        own, stage2, new = merged.get("epochs"), merged.get("stage2"), self.overrides.get("epochs")
+        share = 1.0 if new is None or own is None else new / (self.whole or own)
+        found = {"epochs": new} if own is None and "epochs" in merged else {}
+        found |= {} if own is None else {"epochs": max(1, round(own * share))}
+        return found | ({} if stage2 is None else {"stage2": round(stage2 * share)})
 
 
 def _named(network: str, width: float) -> str:
