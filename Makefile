@@ -37,6 +37,7 @@ wheel: .venv/ready
 	$(BIN)/python -m build --wheel
 
 .venv/ready: pyproject.toml constraints.txt
+	@echo "Making .venv: some minutes, once."
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@

@@ -57,6 +57,17 @@ def test_a_real_run_shows_what_was_asked_for() -> None:
     assert "\x1b[" in console.file.getvalue()  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_plan_says_how_much_there_is_to_do(terminal: bool) -> None:
+    console = screen(terminal=terminal)
+    with Bars(console) as bars:
+        bars(Event("runs", 12, 102, {"failed": 0, "left": 2400.0}))
+        bars(Event("runs", 13, 102, {"failed": 0, "left": 2370.0, "kind": "gcn", "seconds": 30.0, "error": None}))
+    said = console.file.getvalue()  # type: ignore[attr-defined]
+    assert said.count("to do") == 1
+    assert "90 trainings to do, 12 in the store; about 40 min, by what these took" in said
+
+
 def test_everything_fits_eighty_columns() -> None:
     bars = Bars(screen())
     record = {

@@ -62,9 +62,10 @@ def table(title: str, columns: list[str], rows: list[list[str]]) -> Table:
 
 
 class Bars:
-    """Progress for people: bars with what was last measured and the time left on a terminal, nothing elsewhere."""
+    """Progress for people: bars with what was last measured and the time left on a terminal, elsewhere only how much there is to do."""
 
     def __init__(self, screen: Console) -> None:
+        self.screen = screen
         columns = (
             TextColumn("{task.description}"),
             BarColumn(bar_width=None),
@@ -85,11 +86,20 @@ class Bars:
 
     def __call__(self, event: "Event") -> None:
         """Show one event."""
+        if event.phase == "runs" and "kind" not in event.values:  # the first one of a plan
+            self.screen.print(to_do(event), markup=False, highlight=False)
         if self.progress is None:
             return
         if event.phase not in self.tasks:
             self.tasks[event.phase] = self.progress.add_task(event.phase, total=event.total, info="")
         self.progress.update(self.tasks[event.phase], completed=event.done, total=event.total, info=info(event))
+
+
+def to_do(event: "Event") -> str:
+    """How much of a plan there is to do, and how long it may take."""
+    left = event.values["left"]
+    about = "" if left is None else f"; about {max(1, round(left / 60))} min, by what these took"
+    return f"{event.total - event.done} trainings to do, {event.done} in the store{about}"
 
 
 def info(event: "Event") -> str:

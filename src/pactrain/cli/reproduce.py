@@ -23,7 +23,7 @@ MODELS = ("gcn", "gat", "sage", "appnp")
 
 @dataclass
 class TableGnn(Recipe):
-    """Test accuracy of graph networks: PAC-Bayes with its defaults against AdamW searched over a grid."""
+    """Test accuracy of graph networks: PAC-Bayes with its defaults against AdamW searched over a grid (full: days of one core)."""
 
     graphs: tuple[str, ...] = GRAPHS
     """cora_ml, citeseer, dblp, pubmed, cora."""
@@ -84,7 +84,7 @@ class FigureGnn(TableGnn):
 
 @dataclass
 class TableGlue(Recipe):
-    """Accuracy of few-shot text classification: a linear head on a frozen encoder, 100 training rows."""
+    """Accuracy of few-shot text classification: a linear head on a frozen encoder, 100 training rows (full grid: hours; coarse: minutes)."""
 
     tasks: tuple[str, ...] = ("sst2", "qnli")
     """sst2, qnli."""
