@@ -181,8 +181,8 @@ def table(results: list[dict[str, Any]], methods: list[str]) -> str:
         cells = []
         for m in scored:
             values = [kept[row, s, m]["score"] for s in seeds if (row, s, m) in kept]
-            spread = statistics.stdev(values) if len(values) > 1 else 0.0
-            cells.append(f"{abs(statistics.mean(values)):.2f} ± {spread:.2f}" if values else "")
+            spread = f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else ""
+            cells.append(f"{abs(statistics.mean(values)):.2f}{spread}" if values else "")
         paired = [s for s in seeds if (row, s, "adamw") in kept and (row, s, "adam") in kept]
         ours = [kept[row, s, "auto"]["score"] for s in paired]
         difference = relative = times = ""
@@ -196,9 +196,11 @@ def table(results: list[dict[str, Any]], methods: list[str]) -> str:
                 else math.nan
             )
             mean, half = interval(gaps)
-            difference = f"{mean:+.2f} ± {half:.2f} ({mean / deviation:+.1f})"
-            relative = f"{statistics.mean(plain_gaps) / deviation:+.1f}"
-            units.append(mean / deviation)
+            difference = f"{mean:+.2f}"
+            if len(paired) > 1:
+                difference += f" ± {half:.2f} ({mean / deviation:+.1f})"
+                relative = f"{statistics.mean(plain_gaps) / deviation:+.1f}"
+                units.append(mean / deviation)
         timed = [s for s in seeds if (row, s, "plain") in kept]
         if timed:
             base = statistics.median(kept[row, s, "plain"]["seconds"] for s in timed)
