@@ -81,6 +81,9 @@ class Settings:
         return self.lr if self.schedule == "constant" else 0.5 * self.lr * (1 + math.cos(math.pi * step / steps))
 
 
+DEFAULTS = Settings()
+
+
 @dataclass(frozen=True)
 class Trained:
     """How a plain training went: the scores at its end on the data it saw and, if it had any, on validation data."""
@@ -106,7 +109,7 @@ def rank(scores: Scores) -> tuple[float, float]:
 def train(
     model: nn.Module,
     data: Any,
-    settings: Settings = Settings(),  # noqa: B008 - a frozen value
+    settings: Settings = DEFAULTS,
     *,
     loss: str | AnyLoss | None = None,
     validation: Any = None,
