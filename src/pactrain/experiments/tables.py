@@ -80,11 +80,12 @@ class Table:
 
     def _epochs(self, merged: Settings) -> Settings:
         """Whole numbers of epochs, as large parts of `overrides["epochs"]` as they are of the table's own."""
-        own, stage2, new = merged.get("epochs"), merged.get("stage2"), self.overrides.get("epochs")
-        share = 1.0 if new is None or own is None else new / (self.whole or own)
-        found = {"epochs": new} if own is None and "epochs" in merged else {}
-        found |= {} if own is None else {"epochs": max(1, round(own * share))}
-        return found | ({} if stage2 is None else {"stage2": round(stage2 * share)})
+        own, new = merged.get("epochs"), self.overrides.get("epochs")
+        if own is None:  # as many as the rules say
+            return {"epochs": new} if "epochs" in merged else {}
+        share = 1.0 if new is None else new / (self.whole or own)
+        second = {"stage2": round(merged["stage2"] * share)} if "stage2" in merged else {}
+        return {"epochs": max(1, round(own * share)), **second}
 
 
 def _named(network: str, width: float) -> str:
