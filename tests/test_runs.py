@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 import pactrain
-from pactrain import Posterior, runs
+from pactrain import Posterior, history, runs
 from pactrain.auto import AUTO, PRESETS
 from pactrain.errors import RunError, TrainingError
 from pactrain.events import Event
@@ -45,6 +45,7 @@ def test_resumed_run_is_bitwise_the_uninterrupted_one(
     name: str, preset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(runs, "CHECKPOINT_SECONDS", 0.0)
+    monkeypatch.setattr(history, "LOOKS", 3)  # so that a look falls before a crash and is repeated after it
     run: dict[str, Any] = {
         "preset": PRESETS[preset].replace(enter_stage2=0.0, stage2_share=0.5),
         "budget": "9 epochs",

@@ -1,12 +1,13 @@
 """The two stages of training: where they start, what they keep, what ends them, what is said of them."""
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
 
 import pactrain
-from pactrain import PactrainError, Posterior, curvature_steps
+from pactrain import PactrainError, Posterior, curvature_steps, history
 from pactrain.auto import AUTHORS, AUTO, FEWEST_SCANNED, PAPER, PRESETS, Rules
 from pactrain.budget import Budget
 from pactrain.events import Event
@@ -36,6 +37,23 @@ def test_budget_is_shared_between_the_stages() -> None:
     assert Budget(epochs=30).epochs_of_stages(1000, rules) == (20, 10)
     assert Budget(epochs=30).epochs_of_stages(10, rules) == (10, 5)
     assert Budget().epochs_of_stages(100, rules) == (100, 50)
+
+
+@pytest.mark.parametrize("preset", ["auto", "authors"])
+def test_a_long_run_is_looked_at_now_and_then_and_at_its_ends(preset: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "LOOKS", 5)
+    rules = PRESETS[preset].replace(fixed_epochs=40, enter_stage2=0.0, stage2_share=0.5, stage2_patience=7)
+    data = rows(60)
+    result = pactrain.fit(build("mlp"), data, preset=rules)
+    looks = [r["scores_epoch"] for r in result.history]
+    assert 5 <= len(set(looks)) <= 30 < len(looks)
+    ends = [a["epoch"] for a, b in itertools.pairwise(result.history) if a["stage"] != b["stage"]]
+    assert ends
+    for epoch in (1, *ends, len(looks)):
+        assert looks[epoch - 1] == epoch
+    for record in result.history:  # between looks, those of the last
+        assert record["train"] == result.history[record["scores_epoch"] - 1]["train"]
+    assert result.history[-1]["train"]["loss"] == pytest.approx(result.metrics["train"]["loss"], rel=1e-5)
 
 
 def test_ctrl_c_stops_between_steps_and_a_second_fit_is_told_of_the_first() -> None:

@@ -123,7 +123,7 @@ class Rules:
     batch_size: int = 64
     large_batch_size: int = 128
     large_n: int = 10_000
-    min_steps: int = 2000
+    min_steps: int = 3000
     full_batch_steps: int = 500
     min_epochs: int = 30
     fixed_epochs: int | None = None

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from pactrain.batches import Batches
+from pactrain.batches import Batches, TensorBatches
 from pactrain.bounds.base import Bound
 from pactrain.bounds.unbounded import Unbounded
 from pactrain.evaluate import evaluate, measure
@@ -14,8 +14,23 @@ from pactrain.seeds import derive
 
 Record = dict[str, Any]
 
-HISTORY_EXAMPLES = 2048
-"""Rows on which the history is measured each epoch, so that its cost does not grow with the data."""
+HISTORY_EXAMPLES, FEWEST_EXAMPLES, TRAINING_PART = 2048, 512, 4
+"""Most rows on which the history is measured, so that its cost does not grow with the data; of training rows no more than one in
+`TRAINING_PART`, unless that leaves too few: an epoch takes three passes over all of them, and a look should cost little beside it."""
+
+LOOKS = 100
+"""About how many times the network itself is looked at, however many epochs there are: with all data in one batch an epoch is a single
+step, and a look a third of it."""
+
+
+def looked_at(n: int) -> int:
+    """How many of n training rows a look takes."""
+    return min(n, HISTORY_EXAMPLES, max(FEWEST_EXAMPLES, n // TRAINING_PART))
+
+
+def between_looks(epochs: int) -> int:
+    """Epochs from one look to the next, where there will be so many."""
+    return max(1, epochs // LOOKS)
 
 
 class Measurement:
@@ -32,18 +47,23 @@ class Measurement:
         seed: int,
     ) -> None:
         self.posterior, self.bound, self.loss = posterior, bound, loss
-        self._train = train.subset(HISTORY_EXAMPLES, derive(seed, "history"))
+        n = len(train) if isinstance(train, TensorBatches) else bound.n
+        self._train = train.subset(looked_at(n), derive(seed, "history"))
         self._test = test.subset(HISTORY_EXAMPLES, derive(seed, "history")) if test is not None else None
 
-    def __call__(self, risk: float) -> Record:
-        """Everything but where the run is, with the mean `risk` of the epoch's steps."""
+    def look(self, epoch: int) -> Record:
+        """The scores of the network as it is, and when they were taken."""
+        test = self._scores(self._test) if self._test else None
+        return {"train": self._scores(self._train), "test": test, "scores_epoch": epoch}
+
+    def __call__(self, risk: float, scores: Record) -> Record:
+        """Everything but where the run is: the mean `risk` of the epoch's steps, the scores of the last look, and the bound."""
         posterior = self.posterior
         kl = float(posterior.kl_by_group().sum())
         total, gamma, kl_term, complexity = self._terms(risk, kl)
         return {
             "risk": risk,
-            "train": self._scores(self._train),
-            "test": self._scores(self._test) if self._test else None,
+            **scores,
             "kl": kl,
             "gamma": gamma,
             "bound": total,

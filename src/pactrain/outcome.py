@@ -54,7 +54,9 @@ def certificate_of(
         batches,
         loss=loss,
         delta=options.delta,
-        draws=affordable_draws(posterior, batches, loss, start.n, trainer.progress.epoch),
+        draws=affordable_draws(
+            posterior, batches, loss, start.n, epochs=trainer.progress.epoch, steps=trainer.progress.step
+        ),
         seed=options.seed,
         test=problem.test,
         caveats=caveats,

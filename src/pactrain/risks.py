@@ -35,6 +35,9 @@ CHUNK = 32
 MOST_DRAWS, CHUNK_DRAWS, CHUNK_EXAMPLES = 300_000, 500, 20_000_000
 """Most draws that `fit` measures with; without noise for each example, most draws, and most draws times examples."""
 
+SHARE_OF_TRAINING = 0.1
+"""Part of the forward passes of training, three a step, that draws may take where each goes through a batch as it comes (a graph is one)."""
+
 
 @dataclass(frozen=True)
 class Risks:
@@ -96,14 +99,16 @@ def _known(value: float) -> float | None:
     return None if math.isnan(value) else min(1.0, max(0.0, value))
 
 
-def affordable_draws(posterior: Posterior, batches: Batches, loss: AnyLoss, n: int, epochs: int) -> int:
-    """As many draws as cost less than `epochs` of training do: with noise for each example a pass over the data gives n of
+def affordable_draws(posterior: Posterior, batches: Batches, loss: AnyLoss, n: int, *, epochs: int, steps: int) -> int:
+    """As many draws as cost less than training did: with noise for each example a pass over the data gives n of
     them for the price of a forward pass, and more than a few hundred thousand hardly lower a bound."""
     with evaluating(posterior.model):
         scheme, _ = _scheme(posterior, batches, loss)
     if scheme == "examples":
         return min(MOST_DRAWS, n * max(1, epochs // 4))
-    return max(20, min(CHUNK_DRAWS, CHUNK_EXAMPLES // n))
+    small = isinstance(batches, TensorBatches)  # else a draw goes through a batch as it comes, like a step
+    most = CHUNK_DRAWS if small else min(CHUNK_DRAWS, int(SHARE_OF_TRAINING * 3 * steps))
+    return max(20, min(most, CHUNK_EXAMPLES // n))
 
 
 def _scheme(posterior: Posterior, batches: Batches, loss: AnyLoss) -> tuple[str, Callable[[], Iterator[Any]]]:

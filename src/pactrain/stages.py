@@ -23,7 +23,7 @@ from pactrain.curvature import CurvatureStds
 from pactrain.curvature_steps import closed_form, curvature_step, follow_bound
 from pactrain.errors import TrainingError
 from pactrain.gradient_steps import GradientSteps, OptimizerFactory, adam, param_groups
-from pactrain.history import HISTORY_EXAMPLES, Measurement, Record
+from pactrain.history import Measurement, Record, between_looks
 from pactrain.kl_weight import first_weight
 from pactrain.left_out import LeftOut
 from pactrain.losses import AnyLoss
@@ -35,7 +35,7 @@ from pactrain.seeds import derive, seed_global
 from pactrain.trainer_state import Progress, pack, unique_state, unpack
 from pactrain.walker import Walker, walker_from
 
-__all__ = ["HISTORY_EXAMPLES", "OptimizerFactory", "Progress", "Record", "Stopped", "Trainer", "unique_state"]
+__all__ = ["OptimizerFactory", "Progress", "Record", "Stopped", "Trainer", "unique_state"]
 
 PRIOR_STEPS = 50
 """Steps between closed-form updates of the prior's stds, beside one at each end of an epoch."""
@@ -128,11 +128,24 @@ class Trainer:
                 p.stage1_epochs += 1
             else:
                 p.stage2_epochs += 1
-            record: Record = {"epoch": p.epoch, "stage": p.stage, "step": p.step, **self._measured(risk)}
+            if self._time_to_look():
+                p.scores = self._measured.look(p.epoch)
+            record: Record = {"epoch": p.epoch, "stage": p.stage, "step": p.step, **self._measured(risk, p.scores)}
             p.seconds = ranks.from_first(p.seconds + time.monotonic() - started)[0]
             record["seconds"] = round(p.seconds, 3)
             self._next_stage(record)
             yield record
+
+    def _time_to_look(self) -> bool:
+        """Now and then, and whenever something may end here."""
+        p, pace = self.progress, self.pace
+        if p.stage == 1:
+            often = between_looks(pace.stage1_limit)
+            ends = pace.stage1_over(p) or (self.walker is not None and self.walker.walk.part(p.stage1_epochs) == 1)
+        else:
+            often = between_looks(pace.stage2_limit)
+            ends = pace.stage2_over(p) or p.epochs_since_best >= self.rules.stage2_patience - 1
+        return ends or not p.scores or p.epoch % often == 0
 
     def _epoch(self) -> float:
         try:

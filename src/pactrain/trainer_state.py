@@ -28,6 +28,7 @@ class Progress:
     best_loss: float = math.inf
     epochs_since_best: int = 0
     stage1: Record = field(default_factory=dict)
+    scores: Record = field(default_factory=dict)  # of the last look at the network
     done: bool = False
 
 

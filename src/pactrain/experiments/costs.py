@@ -19,10 +19,10 @@ from pactrain.experiments.image_figures import Curves
 from pactrain.experiments.images import CLASSES
 from pactrain.experiments.k_scan import Scan
 from pactrain.experiments.tables import Cell, Table
+from pactrain.history import looked_at
 from pactrain.models.image import image_model
 from pactrain.risks import CHUNK, CHUNK_DRAWS
 from pactrain.search import VALIDATION_PART
-from pactrain.stages import HISTORY_EXAMPLES
 
 CPU_RATE = 30e9
 """Operations a second that a core of the machine these recipes were sized on gets out of the narrow networks."""
@@ -100,6 +100,6 @@ def _training(cell: Cell, part: float) -> Cost:
     rules = rules_for(s.get("preset", "auto"))
     epochs = s["epochs"] or rules.stage1_epochs(an_epoch)
     passes = images * (epochs + s.get("stage2", 0))
-    extra = 3 * rules.scan_share * images * epochs + epochs * min(HISTORY_EXAMPLES, images) + CHUNK * CHUNK_DRAWS
+    extra = 3 * rules.scan_share * images * epochs + epochs * looked_at(round(images)) + CHUNK * CHUNK_DRAWS
     steps = math.ceil(passes / images) * an_epoch
     return Cost(1, steps, each * (3 * passes + extra + s["test_images"]))
