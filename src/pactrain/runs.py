@@ -42,10 +42,7 @@ class RunFolder:
         folder = cls(Path(path))
         kept = folder.path / "config.json"
         if not resume:
-            if folder.path.exists() and (not folder.path.is_dir() or any(folder.path.iterdir())):
-                raise RunError(
-                    f"{folder.path} already exists and is not empty; resume it (resume=True, --resume) or choose another"
-                )
+            check_free(folder.path)
         elif is_complete(folder.path):
             raise RunError(f"the run in {folder.path} is complete; there is nothing to resume")
         elif kept.exists():
@@ -112,6 +109,12 @@ class RunFolder:
     def has_checkpoint(self) -> bool:
         """Is there a state to go back to?"""
         return self._checkpoint.exists()
+
+
+def check_free(path: Path) -> None:
+    """Refuse a folder that holds something: a new run would destroy it."""
+    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+        raise RunError(f"{path} already exists and is not empty; resume it (resume=True, --resume) or choose another")
 
 
 def is_complete(path: Path) -> bool:

@@ -91,8 +91,12 @@ class Train:
         from pactrain.fit import fit
         from pactrain.integrations.tensorboard import TensorBoard
         from pactrain.losses import named_loss
-        from pactrain.models.named import chosen_model, make_model
+        from pactrain.models.named import chosen_model, check_model, make_model
+        from pactrain.runs import check_free
 
+        check_model(self.model)  # before the data, which may take long to read
+        if self.out is not None and not self.resume:
+            check_free(self.out)
         task = load_task(self)
         network = chosen_model(self.model, task.encoder)
         folder = self.out or (newest_unfinished(self.data) if self.resume else next_folder(self.data))

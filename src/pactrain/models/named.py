@@ -13,6 +13,7 @@ from pactrain.models.image import IMAGE_MODELS, image_model, is_image_model
 from pactrain.models.mlp import mlp
 
 GRAPH_MODELS = ("gcn", "gat", "sage", "appnp")
+MLP = r"mlp(?::(\d+(?:-\d+)*))?"
 
 
 def chosen_model(name: str | None, encoder: Encoder) -> str:
@@ -29,19 +30,10 @@ def chosen_model(name: str | None, encoder: Encoder) -> str:
     return name
 
 
-def make_model(name: str, inputs: int, outputs: int, seed: int) -> nn.Module:
-    """A network by name, or from a function in the user's own file."""
-    if name in GRAPH_MODELS:
-        from pactrain.models.graph import graph_model
-
-        return graph_model(name, inputs, outputs, seed=seed)
-    if match := re.fullmatch(r"mlp(?::(\d+(?:-\d+)*))?", name):
-        widths = [int(w) for w in match[1].split("-")] if match[1] else [256, 256]
-        return mlp(inputs, outputs, widths=widths, seed=seed)
-    if name == "linear":
-        return mlp(inputs, outputs, widths=[], seed=seed)
-    if is_image_model(name):
-        return image_model(name, inputs, outputs, seed=seed)
+def check_model(name: str | None) -> None:
+    """Refuse a name that no network has, or a file that is not there: sooner than the data can be read."""
+    if name is None or name in GRAPH_MODELS or re.fullmatch(MLP, name) or name == "linear" or is_image_model(name):
+        return
     path, _, function = name.rpartition(":")
     if not path.endswith(".py") or not function:
         raise PactrainError(
@@ -50,6 +42,23 @@ def make_model(name: str, inputs: int, outputs: int, seed: int) -> nn.Module:
         )
     if not Path(path).exists():
         raise PactrainError(f"there is no file {path} to take the model from")
+
+
+def make_model(name: str, inputs: int, outputs: int, seed: int) -> nn.Module:
+    """A network by name, or from a function in the user's own file."""
+    check_model(name)
+    if name in GRAPH_MODELS:
+        from pactrain.models.graph import graph_model
+
+        return graph_model(name, inputs, outputs, seed=seed)
+    if match := re.fullmatch(MLP, name):
+        widths = [int(w) for w in match[1].split("-")] if match[1] else [256, 256]
+        return mlp(inputs, outputs, widths=widths, seed=seed)
+    if name == "linear":
+        return mlp(inputs, outputs, widths=[], seed=seed)
+    if is_image_model(name):
+        return image_model(name, inputs, outputs, seed=seed)
+    path, _, function = name.rpartition(":")
     spec = importlib.util.spec_from_file_location("pactrain_user_model", path)
     if spec is None or spec.loader is None:
         raise PactrainError(f"{path} cannot be imported")
