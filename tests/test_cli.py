@@ -146,7 +146,10 @@ def test_own_network_from_a_file(tmp_path: Path) -> None:
     [
         (["train", "--data", "nothing"], "no data set 'nothing'"),
         (["train", "--data", "none.csv", "--target", "y"], "no file none.csv"),
-        (["train", "--data", "none.csv", "--target", "y", "--model", "cnn"], "model 'cnn' is not known"),  # before reading
+        (
+            ["train", "--data", "none.csv", "--target", "y", "--model", "cnn"],
+            "model 'cnn' is not known",
+        ),  # before reading
         (["train", "--data", "none.csv", "--target", "y", "--out", __file__], "already exists"),
         (["train", "--data", "iris", "--loss", "mse"], "does not fit a classification target"),
         (["train", "--data", "iris", "--budget", "soon"], "not understood"),

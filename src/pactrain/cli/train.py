@@ -91,7 +91,7 @@ class Train:
         from pactrain.fit import fit
         from pactrain.integrations.tensorboard import TensorBoard
         from pactrain.losses import named_loss
-        from pactrain.models.named import chosen_model, check_model, make_model
+        from pactrain.models.named import check_model, chosen_model, make_model
         from pactrain.runs import check_free
 
         check_model(self.model)  # before the data, which may take long to read
