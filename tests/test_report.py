@@ -19,7 +19,7 @@ import pactrain
 from pactrain.auto import AUTHORS
 from pactrain.errors import RunError
 from pactrain.report import summaries, write_figures, write_report
-from pactrain.report.canvas import thin
+from pactrain.report.canvas import rendered, thin
 from pactrain.report.figures import comparisons, figures
 from pactrain.report.page import drawings, page
 from pactrain.report.read import Run, read_run
@@ -313,3 +313,13 @@ def test_importing_pactrain_imports_no_matplotlib() -> None:
 
 def test_a_run_with_no_names_of_its_own() -> None:
     assert Run("x", {}).data == "your own data"
+
+
+def test_epochs_are_marked_at_whole_numbers(folder: Path) -> None:
+    found = figures(read_run(folder / "hostile"))
+    over_epochs = [d.figure for d in found if any(a.get_xlabel().startswith("epoch") for a in d.figure.axes)]
+    assert over_epochs
+    for figure in over_epochs:
+        rendered(figure, "svg")
+        for axes in figure.axes:
+            assert all(tick == round(tick) for tick in axes.get_xticks()), axes.get_xticks()

@@ -97,9 +97,13 @@ def legend(axes: "Axes", columns: int = 3) -> None:
 
 
 def rendered(figure: "Figure", form: Format, *, transparent: bool = False) -> bytes:
-    """The figure as the content of a file."""
+    """The figure as the content of a file; epochs are marked at whole numbers, however few there are."""
     from matplotlib import rc_context
+    from matplotlib.ticker import MaxNLocator
 
+    for axes in figure.axes:
+        if axes.get_xlabel().startswith("epoch"):
+            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     out = io.BytesIO()
     metadata: dict[Format, dict[str, None]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
     with rc_context(SETTINGS), warnings.catch_warnings():
