@@ -128,13 +128,20 @@ class Trainer:
                 p.stage1_epochs += 1
             else:
                 p.stage2_epochs += 1
+            started = self._count_time(started)
             if self._time_to_look():
                 p.scores = self._measured.look(p.epoch)
             record: Record = {"epoch": p.epoch, "stage": p.stage, "step": p.step, **self._measured(risk, p.scores)}
-            p.seconds = ranks.from_first(p.seconds + time.monotonic() - started)[0]
+            self._count_time(started)
             record["seconds"] = round(p.seconds, 3)
             self._next_stage(record)
             yield record
+
+    def _count_time(self, since: float) -> float:
+        """Add what has passed since then, by the first process's clock; what time it is now."""
+        now = time.monotonic()
+        self.progress.seconds = ranks.from_first(self.progress.seconds + now - since)[0]
+        return now
 
     def _time_to_look(self) -> bool:
         """Now and then, and whenever something may end here."""
@@ -228,7 +235,7 @@ class Trainer:
         p, curvature, started = self.progress, self.curvature, time.monotonic()
         assert curvature is not None
         over, record = walker.after_epoch(curvature, p.stage1_epochs, over=over, record=record)
-        p.seconds = ranks.from_first(p.seconds + time.monotonic() - started)[0]
+        self._count_time(started)
         self.held_gamma = walker.walk.gamma
         curvature.kl_weight = first_weight(self.bound, self.held_gamma)
         return over, record
