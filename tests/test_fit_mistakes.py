@@ -63,3 +63,14 @@ def test_a_network_that_was_trained_elsewhere_is_remarked_on() -> None:
     assert not any(
         "already names" in note for note in pactrain.fit(build("mlp"), data, budget="1 epoch").certificate.notes
     )
+
+
+def test_inputs_and_targets_that_were_not_scaled_are_named() -> None:
+    x, _ = rows()
+    x = x.clone()
+    x[:, 2] = 500 * x[:, 2] + 700
+    target = x[:, :1] * 40 + 150
+    notes = pactrain.fit(torch.nn.Linear(6, 1), (x, target), budget="1 epoch").notes
+    assert any("Column 2 of the inputs" in note and "Scale them" in note for note in notes)
+    assert any("targets have values around" in note for note in notes)
+    assert not pactrain.fit(torch.nn.Linear(6, 1), (rows()[0], rows()[0][:, :1].clone()), budget="1 epoch").notes

@@ -5,28 +5,56 @@ from typing import Any, Literal
 
 import pytest
 import torch
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_digits, load_iris
 from torch import Tensor, nn
 
 import pactrain
 from pactrain import runs
 from pactrain.auto import AUTO
-from pactrain.gamma_walk import LEAST_FALL, LENGTHS, STEP, STEPS_DOWN, GammaWalk
+from pactrain.gamma_walk import LEAST_FALL, LENGTHS, STEP, STEPS_DOWN, GammaWalk, longest
 from pactrain.kept import Kept
 from pactrain.models.mlp import mlp
 
 SHORT = AUTO.replace(fixed_epochs=16)
 
 
-def walked(losses: list[float]) -> GammaWalk:
-    walk, epoch = GammaWalk(100.0, 40), 0.0
+def walked(losses: list[float], *, seen: float = 0.0, most: float = 2000.0) -> GammaWalk:
+    walk, epoch = GammaWalk(100.0, 40, most), 0.0
     for k, loss in enumerate(losses):
         epoch += 40 * LENGTHS[min(k, 1)]
         assert walk.part(epoch - 1) < 1
         assert walk.part(epoch) == 1
-        if not walk.go_on(loss, epoch):
+        assert epoch <= longest(40)
+        if not walk.go_on(loss, epoch, seen=seen):
             break
     return walk
+
+
+def test_it_goes_up_where_what_was_seen_is_hardly_fitted() -> None:
+    better = walked([1.0, 0.5, 0.3, 0.4], seen=0.9)
+    assert list(better.losses) == [0, -1, -2]  # γ = 100 · 10^1.5 would exceed the most
+    assert better.gamma == pytest.approx(100 * STEP**2)
+    no_better = walked([1.0, 1.1, 0.5, 0.6], seen=0.9)
+    assert list(no_better.losses) == [0, -1, 1, 2]
+    assert no_better.gamma == pytest.approx(100 / STEP)
+    slightly = walked([1.0, 0.99, 0.98, 1.2], seen=0.9)
+    assert list(slightly.losses) == [0, -1, -2, 1]
+    assert slightly.gamma == 100
+    assert list(walked([1.0, 0.5, 0.6], seen=0.9, most=300.0).losses) == [0, 1, 2]
+    assert list(walked([1.0, 0.5, 0.6], seen=0.4).losses) == [0, 1, 2]
+
+
+def test_inputs_that_were_not_scaled_are_learned() -> None:
+    x, y = load_iris(return_X_y=True)
+    data = torch.tensor(x[::2], dtype=torch.float32), torch.tensor(y[::2])
+    model = mlp(4, 3, seed=0)
+    result = pactrain.fit(model, data)
+    assert [tried["gamma"] for tried in result.metrics["left_out"][:2]] == sorted(
+        tried["gamma"] for tried in result.metrics["left_out"][:2]
+    )
+    with torch.no_grad():
+        right = model(torch.tensor(x[1::2], dtype=torch.float32)).argmax(1) == torch.tensor(y[1::2])
+    assert float(right.float().mean()) > 0.9
 
 
 def test_it_goes_down_while_the_left_out_loss_falls_and_then_back_to_the_best() -> None:

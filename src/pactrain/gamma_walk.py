@@ -1,9 +1,12 @@
-"""Which γ training is held at: a walk down from a first guess, led by the loss that left-out examples would have.
+"""Which γ training is held at: a walk from a first guess, led by the loss that left-out examples would have.
 
 The linearised network (`linearised.py`) says where to begin, but a network learns features that its linearisation does not
 have, and how noisy the labels are shows only in training.  So stage 1 begins at that γ and, when it has been fitted there, asks
 `left_out.py`; then it goes on for a while at a third of it, asks again, and so forth as long as the answers get better.  The state of
 the last γ that was clearly better is kept.
+
+Where the examples that it has seen are hardly better off than left-out ones, the network was not let go far enough (inputs that were not
+scaled make all examples look alike to the linearised network): then the walk tries larger γ first.
 """
 
 import math
@@ -22,8 +25,11 @@ STEP = 10**0.5
 LENGTHS = 1.0, 0.25
 """Lengths of segments relative to training at one γ: of the first, and of each further one."""
 
-STEPS_DOWN = 3
-"""Further values of γ that are tried, at most."""
+STEPS_DOWN, STEPS_UP = 3, 3
+"""Further values of γ that are tried in each direction, at most."""
+
+HARDLY_FITTED = 0.5
+"""Part of the left-out loss above which the loss of the same network on what it has seen means that it has not been fitted."""
 
 LEAST_FALL = 1 / 16
 """Part by which a smaller γ has to lower the left-out loss to be taken.  One Newton step is too far for a network that is not linear around its weights, and
@@ -38,10 +44,11 @@ FEWEST_EPOCHS = 8
 
 @dataclass
 class GammaWalk:
-    """Where the walk is: γ = guess / STEP^here, with the left-out loss of every place it has been to."""
+    """Where the walk is: γ = guess / STEP^here, with the left-out loss of every place it has been to; above the guess places are negative."""
 
     guess: float
     epochs: int  # of training at one γ
+    most: float = 0.0  # γ that no place may exceed, beside the first
     here: int = 0
     losses: dict[int, float] = field(default_factory=dict)
     since: float = 0.0  # epoch at which the present segment began
@@ -66,13 +73,24 @@ class GammaWalk:
         length = LENGTHS[1] if self.losses else LENGTHS[0]
         return min(1.0, max(0.0, (epoch - self.since) / (length * self.epochs) + 1e-9))
 
-    def go_on(self, loss: float, epoch: float) -> bool:
-        """Take in the loss at the end of a segment and choose the next γ.  False if there is no next: the best it is."""
-        place = self.here
-        self.losses[place], self.since = loss, epoch
-        more = place < STEPS_DOWN and (place == 0 or loss < self.losses[place - 1])
-        self.here = place + 1 if more else self.best
-        return more
+    def go_on(self, loss: float, epoch: float, *, seen: float = 0.0) -> bool:
+        """Take in the left-out loss at the end of a segment, and the loss on what was `seen`, and choose the next γ.  False if there is no
+        next: the best it is."""
+        self.losses[self.here], self.since = loss, epoch
+        following = self._next(loss, hardly_fitted=seen > HARDLY_FITTED * loss > 0)
+        self.here = self.best if following is None else following
+        return following is not None
+
+    def _next(self, loss: float, *, hardly_fitted: bool) -> int | None:
+        here = self.here
+        may_rise = here > -STEPS_UP and self.gamma * STEP <= self.most
+        if here == 0:
+            return -1 if hardly_fitted and may_rise else 1
+        if here > 0:
+            return here + 1 if here < STEPS_DOWN and loss < self.losses[here - 1] else None
+        if may_rise and loss < self.losses[here + 1]:
+            return here - 1
+        return None if self.best < 0 else 1
 
     def tried(self) -> list[dict[str, float]]:
         """Every γ that was tried, with the mean loss of left-out examples there."""
@@ -90,7 +108,8 @@ class GammaWalk:
 
 def longest(epochs: int) -> int:
     """Epochs that no walk reaches, with so many at one γ."""
-    return math.ceil(LENGTHS[0] * epochs) + STEPS_DOWN * math.ceil(LENGTHS[1] * epochs) + 1
+    further = max(STEPS_UP, 1 + STEPS_DOWN)  # a step up may be tried in vain before those down
+    return math.ceil(LENGTHS[0] * epochs) + further * math.ceil(LENGTHS[1] * epochs) + 1
 
 
 def leave_out(posterior: Posterior, batches: Batches, loss: AnyLoss, n: int, seed: int) -> LeftOut | None:

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from pactrain.batches import TensorBatches
 from pactrain.bounds.unbounded import Unbounded
 from pactrain.calibration import calibration
 from pactrain.caveats import counting_remarks, prior_remarks
@@ -15,6 +16,7 @@ from pactrain.certify import certify
 from pactrain.evaluate import Scores, evaluate
 from pactrain.faint import STRENGTHENED
 from pactrain.history import Record
+from pactrain.losses import Loss
 from pactrain.moment import LOG_STD_RANGE, Moment
 from pactrain.options import Options
 from pactrain.preparation import entropy, loss_name
@@ -26,6 +28,11 @@ from pactrain.start import Start
 
 INFORMED = 0.9
 """Below this part of the classes' entropy the probabilities have learnt something, whatever the accuracy."""
+
+
+LARGE = 30.0
+"""Size of a column of inputs, or of targets that are numbers, above which the user is told to scale them.  A network that was made for
+inputs around one sees little but the largest of them, and the rules, which ask the untrained network, see no more than it does."""
 
 
 def final_scores(model: nn.Module, problem: Problem) -> dict[str, Scores]:
@@ -86,9 +93,34 @@ def notes_on(train: Scores, problem: Problem, *, interrupted: bool) -> list[str]
             f"The network predicts no better than always naming the largest class ({100 * majority:.1f} % of the training "
             "data): it has stayed at its prior. Check the scale of the inputs and that the labels belong to them."
         )
+    notes += _notes_on_scales(problem)
     if problem.trained_on is not problem.loss:
         name = loss_name(problem.trained_on)
         notes.append(f"Trained on {name}: the loss brought to [0, 1], as this bound needs it.")
+    return notes
+
+
+def _notes_on_scales(problem: Problem) -> list[str]:
+    """Of tables whose inputs or targets were not scaled."""
+    batches, loss = problem.batches, problem.loss
+    if not isinstance(batches, TensorBatches):
+        return []
+    x, y = batches.tensors[0], batches.tensors[-1]
+    notes, how = [], "pactrain train and pactrain.sklearn do so themselves"
+    if len(batches.tensors) == 2 and x.ndim == 2 and x.is_floating_point():
+        sizes = x.double().square().mean(0).sqrt()
+        if float(sizes.max()) > LARGE:
+            notes.append(
+                f"Column {int(sizes.argmax())} of the inputs has values around {float(sizes.max()):.3g}: a network learns better from "
+                f"columns of about the same size, near one. Scale them first (sklearn's StandardScaler, say); {how}."
+            )
+    if isinstance(loss, Loss) and loss.task == "regression" and y.is_floating_point() and y.numel():
+        size = float(y.double().square().mean().sqrt())
+        if size > LARGE:
+            notes.append(
+                f"The targets have values around {size:.3g}, and an untrained network answers with values around one: training has a "
+                f"long way to go before it learns anything. Subtract their mean and divide by their deviation first; {how}."
+            )
     return notes
 
 

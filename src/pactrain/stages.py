@@ -77,7 +77,8 @@ class Trainer:
         self.stop, self.held_gamma = stop, held_gamma
         self.progress = Progress()
         self.stage1_end: Snapshot | None = None
-        self.walker: Walker | None = walker_from(held_gamma, rules.stage1_epochs(steps_per_epoch), left_out)
+        epochs = rules.stage1_epochs(steps_per_epoch)
+        self.walker: Walker | None = walker_from(held_gamma, epochs, left_out, most=rules.gamma_max)
         self.pace = Pace(rules, budget, steps_per_epoch, self.walker.walk if self.walker is not None else None)
         lowest, highest = float(moment.log_stds[0]), float(moment.log_stds[-1])
         self.range = (max(lowest, math.log(rules.min_prior_std)) if rules.min_prior_std else lowest, highest)

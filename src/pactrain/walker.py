@@ -25,9 +25,13 @@ class Walker:
         walk, place = self.walk, self.walk.here
         if not over and walk.part(epochs) == 1:
             found = self.left_out.mean_loss(walk.gamma, curvature.drawn) if ranks.rank() == 0 else 0.0
-            over = not walk.go_on(ranks.from_first(found)[0], epochs)
+            over = not walk.go_on(ranks.from_first(found)[0], epochs, seen=record["train"]["loss"])
             if walk.best == place:
                 walk.record, self._best = record, Kept(_whole(curvature))
+            elif (
+                place < 0 < walk.here
+            ):  # larger γ were no better: down from the first one as if they had not been tried
+                self._go_back(curvature)
         if over and walk.losses and walk.best != place:  # also in the middle of a segment, with no time for more
             walk.here, record = walk.best, walk.record
             self._go_back(curvature)
@@ -53,8 +57,8 @@ def _whole(curvature: CurvatureStds) -> dict[str, Tensor]:
     return {"prior": curvature.posterior.prior_log_std, **curvature.best()}
 
 
-def walker_from(gamma: float, epochs: int, left_out: LeftOut | None) -> Walker | None:
-    """With so many epochs at one γ; None where nothing can be asked, or a segment would be too short."""
+def walker_from(gamma: float, epochs: int, left_out: LeftOut | None, *, most: float) -> Walker | None:
+    """With so many epochs at one γ, and no γ above `most`; None where nothing can be asked, or a segment would be too short."""
     if left_out is None or epochs < FEWEST_EPOCHS:
         return None
-    return Walker(GammaWalk(gamma, epochs), left_out)
+    return Walker(GammaWalk(gamma, epochs, most), left_out)
