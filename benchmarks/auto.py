@@ -346,7 +346,7 @@ def main() -> None:
     text = tables[options.show]()
     print(text)
     if options.figure:
-        figure(shown, options.figure)
+        figure([r for r in shown if r["row"] not in UNSCALED], options.figure)
     if options.document:
         mark, end = f"<!-- {options.show}: made by benchmarks/auto.py -->", f"<!-- end of {options.show} -->"
         page = options.document.read_text()

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 import pactrain
 from pactrain import runs
 from pactrain.auto import AUTO
+from pactrain.events import Event
 from pactrain.gamma_walk import LEAST_FALL, LENGTHS, STEP, STEPS_DOWN, GammaWalk, longest
 from pactrain.kept import Kept
 from pactrain.models.mlp import mlp
@@ -37,11 +38,41 @@ def test_it_goes_up_where_what_was_seen_is_hardly_fitted() -> None:
     no_better = walked([1.0, 1.1, 0.5, 0.6], seen=0.9)
     assert list(no_better.losses) == [0, -1, 1, 2]
     assert no_better.gamma == pytest.approx(100 / STEP)
-    slightly = walked([1.0, 0.99, 0.98, 1.2], seen=0.9)
-    assert list(slightly.losses) == [0, -1, -2, 1]
-    assert slightly.gamma == 100
+    slightly = walked([1.0, 0.99, 0.9, 0.8, 0.7], seen=0.9)
+    assert list(slightly.losses) == [0, -1, 1, 2, 3]
+    assert slightly.gamma == pytest.approx(100 / STEP**3)
     assert list(walked([1.0, 0.5, 0.6], seen=0.9, most=300.0).losses) == [0, 1, 2]
     assert list(walked([1.0, 0.5, 0.6], seen=0.4).losses) == [0, 1, 2]
+
+
+def test_the_stds_after_going_back_are_those_of_the_place_it_goes_back_to() -> None:
+    digits = load_digits()
+    x, y = torch.tensor(digits.data[:300] / 16, dtype=torch.float32), torch.tensor(digits.target[:300])
+    result = pactrain.fit(mlp(64, 10, seed=0), (x, y), preset=SHORT)
+    assert result.metrics["held_gamma"] != result.metrics["left_out"][-1]["gamma"]
+    assert float(result.posterior.kl_by_group().sum()) == pytest.approx(result.metrics["stage1"]["kl"], rel=1e-6)
+
+
+@pytest.mark.parametrize("crash", [60, 70, 90])
+def test_a_run_that_goes_up_can_be_interrupted(crash: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "CHECKPOINT_SECONDS", 0.0)
+    x, y = load_iris(return_X_y=True)
+    data = torch.tensor(x, dtype=torch.float32), torch.tensor(y)
+    rules = AUTO.replace(fixed_epochs=60)
+
+    def stop(event: Event) -> None:
+        if event.phase == "train" and event.done == crash:
+            raise RuntimeError("the power goes off")
+
+    whole = pactrain.fit(mlp(4, 3, seed=0), data, preset=rules)
+    assert whole.metrics["left_out"][1]["gamma"] > whole.metrics["left_out"][0]["gamma"]
+    assert len(whole.history) >= 90
+    with pytest.raises(RuntimeError, match="power"):
+        pactrain.fit(mlp(4, 3, seed=0), data, preset=rules, out=tmp_path / "run", callbacks=[stop])
+    again = pactrain.fit(mlp(4, 3, seed=0), data, preset=rules, out=tmp_path / "run", resume=True)
+    assert again.metrics["left_out"] == whole.metrics["left_out"]
+    assert torch.equal(again.posterior.log_std, whole.posterior.log_std)
+    assert all(torch.equal(a, b) for a, b in zip(again.model.parameters(), whole.model.parameters(), strict=True))
 
 
 def test_inputs_that_were_not_scaled_are_learned() -> None:

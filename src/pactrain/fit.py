@@ -217,6 +217,7 @@ def _trainer(
 def _left_out(problem: Problem, start: Start, options: Options) -> LeftOut | None:
     """What a walk in γ asks; None where there is no walk, or some process cannot ask."""
     walks = options.rules.held == "walk" and start.strength is not None and start.strength.classes
+    walks = walks and problem.trained_on is problem.loss  # a clipped loss cannot be compared with the user's own
     found = leave_out(start.posterior, problem.batches, problem.trained_on, start.n, options.seed) if walks else None
     return None if ranks.largest(float(found is None)) else found
 

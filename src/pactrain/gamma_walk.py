@@ -88,7 +88,7 @@ class GammaWalk:
             return -1 if hardly_fitted and may_rise else 1
         if here > 0:
             return here + 1 if here < STEPS_DOWN and loss < self.losses[here - 1] else None
-        if may_rise and loss < self.losses[here + 1]:
+        if may_rise and self.best == here:
             return here - 1
         return None if self.best < 0 else 1
 

@@ -33,6 +33,11 @@ def between_looks(epochs: int) -> int:
     return max(1, epochs // LOOKS)
 
 
+def is_fresh(record: Record) -> bool:
+    """Are the scores of a record those of its own epoch?"""
+    return bool(record.get("scores_epoch", record["epoch"]) == record["epoch"])
+
+
 class Measurement:
     """Measures the same rows of training and test data each time."""
 

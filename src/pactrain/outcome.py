@@ -108,14 +108,14 @@ def _notes_on_scales(problem: Problem) -> list[str]:
     x, y = batches.tensors[0], batches.tensors[-1]
     notes, how = [], "pactrain train and pactrain.sklearn do so themselves"
     if len(batches.tensors) == 2 and x.ndim == 2 and x.is_floating_point():
-        sizes = x.double().square().mean(0).sqrt()
+        sizes = torch.linalg.vector_norm(x, dim=0) / len(x) ** 0.5
         if float(sizes.max()) > LARGE:
             notes.append(
                 f"Column {int(sizes.argmax())} of the inputs has values around {float(sizes.max()):.3g}: a network learns better from "
                 f"columns of about the same size, near one. Scale them first (sklearn's StandardScaler, say); {how}."
             )
     if isinstance(loss, Loss) and loss.task == "regression" and y.is_floating_point() and y.numel():
-        size = float(y.double().square().mean().sqrt())
+        size = float(torch.linalg.vector_norm(y)) / y.numel() ** 0.5
         if size > LARGE:
             notes.append(
                 f"The targets have values around {size:.3g}, and an untrained network answers with values around one: training has a "

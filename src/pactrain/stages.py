@@ -134,6 +134,9 @@ class Trainer:
                 p.scores = self._measured.look(p.epoch)
             record: Record = {"epoch": p.epoch, "stage": p.stage, "step": p.step, **self._measured(risk, p.scores)}
             self._count_time(started)
+            if p.scores["scores_epoch"] < p.epoch and self._time_to_look():  # time has run out since
+                p.scores = self._measured.look(p.epoch)
+                record |= p.scores
             record["seconds"] = round(p.seconds, 3)
             self._next_stage(record)
             yield record
@@ -148,12 +151,10 @@ class Trainer:
         """Now and then, and whenever something may end here."""
         p, pace = self.progress, self.pace
         if p.stage == 1:
-            often = between_looks(pace.stage1_limit)
             ends = pace.stage1_over(p) or (self.walker is not None and self.walker.walk.part(p.stage1_epochs) == 1)
         else:
-            often = between_looks(pace.stage2_limit)
             ends = pace.stage2_over(p) or p.epochs_since_best >= self.rules.stage2_patience - 1
-        return ends or not p.scores or p.epoch % often == 0
+        return ends or not p.scores or p.epoch - p.scores["scores_epoch"] >= between_looks(self.expected_epochs())
 
     def _epoch(self) -> float:
         try:
@@ -239,6 +240,7 @@ class Trainer:
         self._count_time(started)
         self.held_gamma = walker.walk.gamma
         curvature.kl_weight = first_weight(self.bound, self.held_gamma)
+        curvature.rest()  # the stds follow from that weight
         return over, record
 
     def expected_epochs(self) -> int:

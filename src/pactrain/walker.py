@@ -25,12 +25,11 @@ class Walker:
         walk, place = self.walk, self.walk.here
         if not over and walk.part(epochs) == 1:
             found = self.left_out.mean_loss(walk.gamma, curvature.drawn) if ranks.rank() == 0 else 0.0
-            over = not walk.go_on(ranks.from_first(found)[0], epochs, seen=record["train"]["loss"])
+            left_out, seen = ranks.from_first(found, record["train"]["loss"])
+            over = not walk.go_on(left_out, epochs, seen=seen)
             if walk.best == place:
                 walk.record, self._best = record, Kept(_whole(curvature))
-            elif (
-                place < 0 < walk.here
-            ):  # larger γ were no better: down from the first one as if they had not been tried
+            elif place < 0 < walk.here:  # a larger γ was no better: down from the weights of the first
                 self._go_back(curvature)
         if over and walk.losses and walk.best != place:  # also in the middle of a segment, with no time for more
             walk.here, record = walk.best, walk.record

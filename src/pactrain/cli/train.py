@@ -95,7 +95,7 @@ class Train:
         from pactrain.runs import check_free
 
         check_model(self.model)  # before the data, which may take long to read
-        if self.out is not None and not self.resume:
+        if self.out is not None and not self.resume and not quiet:
             check_free(self.out)
         task = load_task(self)
         network = chosen_model(self.model, task.encoder)

@@ -19,7 +19,7 @@ from pactrain.experiments.image_figures import Curves
 from pactrain.experiments.images import CLASSES
 from pactrain.experiments.k_scan import Scan
 from pactrain.experiments.tables import Cell, Table
-from pactrain.history import looked_at
+from pactrain.history import between_looks, looked_at
 from pactrain.models.image import image_model
 from pactrain.risks import CHUNK, CHUNK_DRAWS
 from pactrain.search import VALIDATION_PART
@@ -100,6 +100,10 @@ def _training(cell: Cell, part: float) -> Cost:
     rules = rules_for(s.get("preset", "auto"))
     epochs = s["epochs"] or rules.stage1_epochs(an_epoch)
     passes = images * (epochs + s.get("stage2", 0))
-    extra = 3 * rules.scan_share * images * epochs + epochs * looked_at(round(images)) + CHUNK * CHUNK_DRAWS
+    extra = (
+        3 * rules.scan_share * images * epochs
+        + epochs // between_looks(epochs) * looked_at(round(images))
+        + CHUNK * CHUNK_DRAWS
+    )
     steps = math.ceil(passes / images) * an_epoch
     return Cost(1, steps, each * (3 * passes + extra + s["test_images"]))

@@ -229,6 +229,7 @@ def _told(result: Result) -> dict[str, Any]:
         "risk",
         "train",
         "test",
+        "scores_epoch",
         "kl",
         "gamma",
         "bound",

@@ -5,6 +5,7 @@ from typing import Any
 
 from pactrain.errors import PactrainError
 from pactrain.events import Event
+from pactrain.history import is_fresh
 
 TERMS = ("risk", "kl_term", "complexity", "kl", "gamma")
 
@@ -49,7 +50,8 @@ class TensorBoard:
 
 def scalars(record: dict[str, Any]) -> dict[str, float]:
     """The numbers of an epoch under the names that TensorBoard groups them by."""
-    values = {f"{part}/{k}": v for part in ("train", "test") for k, v in (record[part] or {}).items()}
+    looked = ("train", "test") if is_fresh(record) else ()
+    values = {f"{part}/{k}": v for part in looked for k, v in (record[part] or {}).items()}
     values |= {"bound/total": record["bound"]} | {f"bound/{k}": record[k] for k in TERMS}
     values |= {f"prior_std/{group}": std for group, std in record["prior_std"].items()}
     values |= {f"posterior_std/{group}": std for group, std in record["posterior_std"].items()}

@@ -103,7 +103,7 @@ def rendered(figure: "Figure", form: Format, *, transparent: bool = False) -> by
 
     for axes in figure.axes:
         if axes.get_xlabel().startswith("epoch"):
-            axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+            axes.xaxis.set_major_locator(MaxNLocator("auto", integer=True, steps=[1, 2, 2.5, 5, 10]))
     out = io.BytesIO()
     metadata: dict[Format, dict[str, None]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
     with rc_context(SETTINGS), warnings.catch_warnings():

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pactrain.history import is_fresh
 from pactrain.report.canvas import (
     INK,
     MUTED,
@@ -29,8 +30,8 @@ TERMS = {"risk": "risk", "kl_term": "divergence", "complexity": "complexity"}
 
 
 def curve(run: Run, part: str, score: str) -> tuple[list[int], list[float]]:
-    """Epochs and a score on "train" or "test" at each, thinned."""
-    records = [r for r in thin(run.history) if r.get(part)]
+    """Epochs at which the network was looked at, and a score on "train" or "test" at each, thinned."""
+    records = thin([r for r in run.history if r.get(part) and is_fresh(r)])
     return [r["epoch"] for r in records], [measure(score, number(r[part].get(score))) for r in records]
 
 
