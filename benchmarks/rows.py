@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 import torch.nn.functional as F
-from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_digits, load_iris, load_wine
 from torch import Tensor, nn
 
 from pactrain.data.cifar import normalised, read_cifar10
@@ -95,12 +95,14 @@ def textbook(file: str, target: str, kind: Kind, drop: tuple[str, ...], seed: in
 
 
 def unscaled(load: Callable[..., Any], seed: int) -> Problem:
-    """A table of classes with its inputs as they come, as somebody may pass them to `fit`; half of it is the test set."""
+    """A table with inputs and targets as they come, as somebody may pass them to `fit`; half of it is the test set."""
     x, y = load(return_X_y=True)
+    numbers = y.dtype.kind == "f"
+    y = y.astype(np.float32) if numbers else y
     order = np.random.default_rng(seed).permutation(len(y))
     inputs, classes = torch.from_numpy(x.astype(np.float32))[order], torch.from_numpy(y)[order]
     half = len(y) // 2
-    build = lambda: mlp(x.shape[1], int(y.max()) + 1, seed=seed)  # noqa: E731
+    build = lambda: mlp(x.shape[1], 1 if numbers else int(y.max()) + 1, seed=seed)  # noqa: E731
     return tensors(build, inputs[:half], classes[:half], inputs[half:], classes[half:], seed)
 
 
@@ -239,9 +241,10 @@ UNSCALED = {
         ("digits", load_digits),
         ("wine", load_wine),
         ("breast_cancer", load_breast_cancer),
+        ("diabetes", load_diabetes),
     )
 }
-"""Inputs that were not scaled."""
+"""Inputs and targets that were not scaled."""
 
 TEXTBOOK: dict[str, tuple[str, str, Kind, tuple[str, ...]]] = {
     "Auto": ("Auto", "mpg", "regression", ("name",)),
