@@ -36,6 +36,7 @@ GRID = list(itertools.product((1e-3, 3e-3, 1e-2), (0.0, 1e-2, 1e-1)))
 LOOK = 20  # steps between looks at the validation rows
 METHODS = ("plain", "auto", "adam", "adamw", "authors", "paper")
 ABLATIONS: dict[str, dict[str, Any]] = {
+    "auto: no units": {"units": False},
     "auto: no walk": {"held": "left out"},
     "auto: prior at the initial weights": {"centre": "initial"},
     "auto: γ = 2000 for all": {"held": "gamma_max"},

@@ -60,6 +60,9 @@ class Rules:
     # nor the linearised network can tell anything, and training would have to leave the prior before it could learn.
     strengthen: bool = True
 
+    # Tables with columns or targets far from the size of one are trained in units of their own, which the weights take over (`units.py`).
+    units: bool = True
+
     # The scan.  Ten draws as in the paper.  `mfold` is the moment that the proof needs, `mean` the one the paper prints.  It
     # takes as many examples as keep it below `scan_share` of the cost of training.
     draws: int = 10
@@ -231,6 +234,7 @@ PAPER = Rules(
     start="mean_abs_variance",
     centre="initial",
     strengthen=False,
+    units=False,
     average="mean",
     gamma_points=10,
     mode="paper",

@@ -21,7 +21,6 @@ from pactrain.certificate import DRAWN, MEAN, RANDOMISED, Certificate, Label, St
 from pactrain.errors import DataError, PactrainError
 from pactrain.evaluate import evaluate
 from pactrain.events import Callback, silent
-from pactrain.gaussian import log_density_ratio
 from pactrain.losses import AnyLoss, Loss, resolve
 from pactrain.modes import evaluating
 from pactrain.moment import Array, log_grid
@@ -133,7 +132,7 @@ def certify(
         measured=measured,
         hashes={
             "data": digest_data(batches),
-            "prior": digest_tensors([posterior.prior_mean]),
+            "prior": digest_tensors([posterior.prior_mean, *([] if posterior.units is None else [posterior.units])]),
             "posterior": digest_tensors([*posterior.means(), posterior.log_std, posterior.prior_log_std]),
         },
         versions=versions(),
@@ -264,14 +263,13 @@ def _drawn_statement(scene: _Scene, n: int, prior: str, prior_log_std: Tensor, n
     state = source.get_state()
     noise = posterior.fresh_noise(source)
     source.set_state(state)
-    weights = posterior.log_std.detach().exp().mul_(noise).add_(posterior.mean_shift())
-    ratio = log_density_ratio(weights, noise, posterior.log_std.detach(), prior_log_std, posterior.group_slices)
-    del noise, weights  # each as large as the network
+    ratio = posterior.log_ratio(noise, prior_log_std)
+    del noise  # as large as the network
     with posterior.sampled(source) as model:
         risk = 1 - evaluate(model, scene.batches.ordered(), scene.loss)["accuracy"]
     inputs = {
         "risk": min(1.0, max(0.0, risk)),
-        "log_ratio": float(ratio),
+        "log_ratio": ratio,
         "prior_nats": nats,
         "n": n,
         "delta_bound": scene.delta_each / scene.moments,

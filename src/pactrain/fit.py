@@ -14,6 +14,7 @@ from torch import nn
 
 from pactrain import ranks
 from pactrain.auto import Rules, rules_for
+from pactrain.batches import PriorRows
 from pactrain.budget import Budget, parse_budget
 from pactrain.caveats import check_disjoint
 from pactrain.certificate import Certificate
@@ -48,6 +49,7 @@ from pactrain.problem import Problem, read_problem
 from pactrain.runs import RunFolder
 from pactrain.stages import Stopped, Trainer
 from pactrain.start import Start, look_at_start, place_prior
+from pactrain.units import Units, find_units
 
 
 @dataclass
@@ -134,27 +136,36 @@ def fit(
             stop=stop,
         )
         spec = prior if isinstance(prior, Prior) else Prior(per=prior)  # type: ignore[arg-type]
-        problem = read_problem(model, data, test=test, loss=loss, bound=bound, rules=rules, device=where)
-        with shapes_named(problem.sample):
-            stronger = rules.strengthen and strengthen(model, problem.sample, problem.loss, seed)
+        given = read_problem(model, data, test=test, loss=loss, bound=bound, rules=rules, device=where)
+        first = None
         if prior_data:
-            first, rest = split_rows(problem.batches, prior_data, seed)
-            problem = replace(problem, batches=rest)
+            first, rest = split_rows(given.batches, prior_data, seed)
+            given = replace(given, batches=rest)
             doubts += check_disjoint(first, rest)
-            spec = spec.fixed(train_prior(model, first, loss=problem.loss, options=options))
-        start = look_at_start(model, problem, prior=spec, strengthened=stronger, options=options)
-        config = configuration(problem, start, options=options, extra=extra_config or {})
-        folder = RunFolder.open(out, config, resume=resume) if out is not None and ranks.rank() == 0 else None
-        moment, std = place_prior(start, problem, options=options, folder=folder)
-        trainer = _trainer(problem, start, moment=moment, std=std, options=options, started=started)
-        history = _restored(trainer, folder)
-        TRAINED.add(model)
-        interrupted = _train(trainer, history, folder, options.tell)
-        _settle(trainer, problem)
-        scores = final_scores(model, problem)
-        terms = objective_terms(trainer, moment, history, delta)
-        certificate = certificate_of(trainer, problem, start=start, options=options, caveats=doubts, objective=terms)
-        notes = notes_on(scores["train"], problem, interrupted=interrupted)
+        units = _units(model, given, first, spec=spec, options=options)
+        problem = units.applied(given)
+        with units.taken_over(model):
+            with shapes_named(problem.sample):
+                stronger = rules.strengthen and strengthen(model, problem.sample, problem.loss, seed)
+            if first is not None:
+                spec = spec.fixed(train_prior(model, units.rows(first), loss=problem.loss, options=options))
+            start = look_at_start(model, problem, prior=spec, strengthened=stronger, options=options)
+            start.posterior.unit_nats = units.nats
+            config = configuration(problem, start, options=options, extra={**(extra_config or {}), **units.told()})
+            folder = RunFolder.open(out, config, resume=resume) if out is not None and ranks.rank() == 0 else None
+            moment, std = place_prior(start, problem, options=options, folder=folder)
+            trainer = _trainer(problem, start, moment=moment, std=std, options=options, started=started)
+            history = _restored(trainer, folder)
+            TRAINED.add(model)
+            interrupted = _train(trainer, history, folder, options.tell)
+            _settle(trainer, problem)
+            terms = objective_terms(trainer, moment, history, delta)
+            certificate = certificate_of(
+                trainer, problem, start=start, options=options, caveats=doubts, remarks=units.remarks(), objective=terms
+            )
+        units.tell(start.posterior)
+        scores = final_scores(model, given)
+        notes = notes_on(scores["train"], given, units.remarks(), interrupted=interrupted)
         metrics = metrics_of(trainer, moment, scores, time.monotonic() - started, folder)
         metrics |= {"strengthened": start.strengthened, "prior_mean": start.prior_mean}
     result = Result(model, start.posterior, certificate, history, metrics, moment, config, notes, interrupted)
@@ -173,6 +184,14 @@ def _check(model: nn.Module, *, delta: float, out: str | Path | None, resume: bo
         raise PactrainError(f"model must be a torch module, and is {what}")
     if resume and out is None:
         raise PactrainError("resume=True goes on with the run in a folder: say which with out=")
+
+
+def _units(model: nn.Module, given: Problem, first: PriorRows | None, *, spec: Prior, options: Options) -> Units:
+    """Units to train in, by all rows, or by those of the prior where it has some of its own."""
+    if not options.rules.units or not spec.learn or spec.std is not None:
+        return Units()
+    seen = given if first is None else replace(given, batches=first)
+    return find_units(model, seen, options.seed, free=first is not None)
 
 
 def _trainer(

@@ -51,6 +51,7 @@ def certificate_of(
     start: Start,
     options: Options,
     caveats: Sequence[str],
+    remarks: Sequence[str],
     objective: Mapping[str, float],
 ) -> Certificate:
     """All that can be said of the trained network, measured with as many draws as cost less than its training did."""
@@ -68,6 +69,7 @@ def certificate_of(
         test=problem.test,
         caveats=caveats,
         remarks=[
+            *remarks,
             *([] if options.prior_data else prior_remarks(start.scores.get("accuracy"), majority)),
             *counting_remarks(batches),
             *([STRENGTHENED] if start.strengthened else []),
@@ -78,7 +80,7 @@ def certificate_of(
     )
 
 
-def notes_on(train: Scores, problem: Problem, *, interrupted: bool) -> list[str]:
+def notes_on(train: Scores, problem: Problem, remarks: Sequence[str], *, interrupted: bool) -> list[str]:
     """What the user should know beside the numbers."""
     notes = []
     shares = problem.class_shares()
@@ -93,7 +95,7 @@ def notes_on(train: Scores, problem: Problem, *, interrupted: bool) -> list[str]
             f"The network predicts no better than always naming the largest class ({100 * majority:.1f} % of the training "
             "data): it has stayed at its prior. Check the scale of the inputs and that the labels belong to them."
         )
-    notes += _notes_on_scales(problem)
+    notes += [f"{remark[:1].upper()}{remark[1:]}." for remark in remarks] or _notes_on_scales(problem)
     if problem.trained_on is not problem.loss:
         name = loss_name(problem.trained_on)
         notes.append(f"Trained on {name}: the loss brought to [0, 1], as this bound needs it.")

@@ -4,7 +4,7 @@ The model's own parameters are the means.  The posterior owns one log standard d
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ from torch.func import functional_call
 
 from pactrain.draws import Prediction, predict_draws
 from pactrain.errors import PactrainError
-from pactrain.gaussian import SMALL, Draw, GaussianKL, kl_by_group, kl_by_group_at_once, pieces
+from pactrain.gaussian import SMALL, Draw, GaussianKL, kl_by_group, kl_by_group_at_once, log_density_ratio, pieces
 from pactrain.in_place import InPlace
 from pactrain.interrupt import uninterrupted
 from pactrain.layout import Layout
@@ -49,7 +49,9 @@ class Posterior(nn.Module):
     log_std: nn.Parameter
     prior_log_std: nn.Parameter
     prior_mean: Tensor
+    units: Tensor | None
     _prior_choices: Tensor
+    _unit_nats: Tensor
 
     def __init__(self, model: nn.Module, prior: Prior | None = None) -> None:
         super().__init__()
@@ -62,9 +64,11 @@ class Posterior(nn.Module):
         flat = self._layout.read()
         std = prior.std if prior.std is not None else mean_abs(flat)
         self.register_buffer("prior_mean", flat.clone())
+        self.register_buffer("units", None)  # of each weight, in which its prior's std is counted; None: all are one
         self.log_std = nn.Parameter(torch.full_like(flat, math.log(std)))
         self.prior_fixed = not prior.learn
         self.register_buffer("_prior_choices", torch.tensor(1))  # a tensor, so that a `state_dict` has it
+        self.register_buffer("_unit_nats", torch.zeros((), dtype=torch.float64))
         self.prior_log_std = nn.Parameter(torch.full((len(self.groups),), math.log(std)).to(flat), prior.learn)
 
     @property
@@ -75,6 +79,34 @@ class Posterior(nn.Module):
     @prior_choices.setter
     def prior_choices(self, number: int) -> None:
         self._prior_choices.fill_(number)
+
+    @property
+    def unit_nats(self) -> float:
+        """What it costs that the data has chosen units (`units.py`); a certificate charges for it."""
+        return float(self._unit_nats)
+
+    @unit_nats.setter
+    def unit_nats(self, nats: float) -> None:
+        self._unit_nats.fill_(nats)
+
+    @torch.no_grad()
+    def change_units(self, scales: Mapping[str, Tensor]) -> None:
+        """Say the same of weights that have been multiplied by `scales`, which has those of some parameters by name."""
+        if not scales:
+            return
+        if self.units is None:
+            self.units = torch.ones_like(self.prior_mean)
+        for name, scale in scales.items():
+            at = self.parameter_slices[self.names.index(name)]
+            by = scale.reshape(-1).to(self.prior_mean)
+            self.units[at] *= by
+            self.prior_mean[at] *= by
+            self.log_std[at] += by.log()
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
+        if self.units is None and f"{prefix}units" in state_dict:
+            self.units = torch.ones_like(self.prior_mean)
+        super()._load_from_state_dict(state_dict, prefix, *args)
 
     # -- drawing ---------------------------------------------------------------------------------------------------
 
@@ -116,7 +148,7 @@ class Posterior(nn.Module):
     @contextmanager
     def prior_draw(self, log_std: Tensor, noise: Tensor) -> Iterator[nn.Module]:
         """Inside the block the model's weights are prior mean + exp(log_std)·noise; `log_std` has one entry a group."""
-        stds = log_std.exp().to(self.prior_mean)
+        stds, noise = log_std.exp().to(self.prior_mean), self._in_prior_units(noise, times=True)
         with self._in_place(None):
             with torch.no_grad():
                 for p, at, group in zip(self.means(), self.parameter_slices, self.group_of_parameters, strict=True):
@@ -126,7 +158,8 @@ class Posterior(nn.Module):
     @torch.no_grad()
     def prior_networks(self, places: Sequence[tuple[Tensor, Tensor]]) -> dict[str, Tensor]:
         """The weights that `prior_draw` would put in place for each pair of noise and log-stds, the pairs in front."""
-        noise, stds = torch.stack([z for z, _ in places]), torch.stack([s for _, s in places]).exp().to(self.prior_mean)
+        noise = self._in_prior_units(torch.stack([z for z, _ in places]), times=True)
+        stds = torch.stack([s for _, s in places]).exp().to(self.prior_mean)
         out = {}
         for name, p, at, group in zip(
             self.names, self.means(), self.parameter_slices, self.group_of_parameters, strict=True
@@ -166,30 +199,50 @@ class Posterior(nn.Module):
 
     def kl(self) -> Tensor:
         """KL(Q‖P) in nats, float64, differentiable in means, log-stds and prior log-stds."""
+        means: list[Tensor] = list(self.means())
+        if self.units is not None:
+            means = [m / self.units[at].view_as(m) for m, at in zip(means, self.parameter_slices, strict=True)]
         total: Tensor = GaussianKL.apply(  # type: ignore[no-untyped-call]
-            self.log_std, self.prior_log_std, self.mean_shift(), self._draw_shift, self.group_slices, *self.means()
+            self._log_std_in_units(),
+            self.prior_log_std,
+            self._in_prior_units(self.mean_shift()),
+            self._draw_shift,
+            self.group_slices,
+            *means,
         )
         return total
 
     def _draw_shift(self) -> Tensor | None:
         """How far the weights in place are from the means, None if they are the means."""
-        return None if self._draw is None else self._draw.shift
+        if self._draw is None or self._draw.shift is None:
+            return None
+        return self._in_prior_units(self._draw.shift)
+
+    def _in_prior_units(self, flat: Tensor, *, times: bool = False) -> Tensor:
+        """Of each weight in units of its prior's; `times`: back from them."""
+        if self.units is None:
+            return flat
+        return flat * self.units if times else flat / self.units
+
+    def _log_std_in_units(self) -> Tensor:
+        return self.log_std if self.units is None else self.log_std - self.units.log()
 
     @torch.no_grad()
     def kl_by_group(self, prior_log_std: Tensor | None = None) -> Tensor:
         """KL of each group in nats, float64, at the given prior log-stds (by default its own)."""
         prior = self.prior_log_std if prior_log_std is None else prior_log_std
         if self.num_weights <= SMALL:
-            return kl_by_group_at_once(self.mean_shift(), self.log_std, prior, self.group_slices)
+            shift = self._in_prior_units(self.mean_shift())
+            return kl_by_group_at_once(shift, self._log_std_in_units(), prior, self.group_slices)
         out = torch.zeros(len(self.groups), dtype=torch.float64, device=self.log_std.device)
         for p, at, group in zip(self.means(), self.parameter_slices, self.group_of_parameters, strict=True):
             mean = p.reshape(-1) if self._draw is None else self._draw.means[at]
             for part in pieces(slice(0, len(mean))):  # no vector of all weights is needed
                 here = slice(at.start + part.start, at.start + part.stop)
-                shift = mean[part].to(self.log_std.dtype) - self.prior_mean[here]
-                out[group] += kl_by_group(shift, self.log_std[here], prior[group : group + 1], [slice(0, len(shift))])[
-                    0
-                ]
+                shift, log_std = mean[part].to(self.log_std.dtype) - self.prior_mean[here], self.log_std[here]
+                if self.units is not None:
+                    shift, log_std = shift / self.units[here], log_std - self.units[here].log()
+                out[group] += kl_by_group(shift, log_std, prior[group : group + 1], [slice(0, len(shift))])[0]
         return out
 
     @torch.no_grad()
@@ -197,6 +250,13 @@ class Posterior(nn.Module):
         """Mean minus prior mean, flat."""
         means = self._draw.means if self._draw is not None else self._layout.read()
         return means.sub_(self.prior_mean) if self._draw is None else means - self.prior_mean
+
+    def log_ratio(self, noise: Tensor, prior_log_std: Tensor) -> float:
+        """ln dQ/dP at the draw mean + std·noise, with the prior at the given log-stds."""
+        with torch.no_grad():
+            log_std = self._log_std_in_units().detach()
+            weights = log_std.exp().mul_(noise).add_(self._in_prior_units(self.mean_shift()))
+            return float(log_density_ratio(weights, noise, log_std, prior_log_std, self.group_slices))
 
     # -- looking inside --------------------------------------------------------------------------------------------
 

@@ -19,9 +19,9 @@ save two and a third."""
 def priced_priors(posterior: Posterior) -> dict[str, tuple[Tensor, float]]:
     """The ways of paying for the prior: its log-stds as the bound takes them, and the price in nats, by name.
 
-    Where the data chose among several means of the prior, that choice is paid for as well.
+    Where the data chose among several means of the prior, or the units of weights, that choice is paid for as well.
     """
-    choice = math.log(posterior.prior_choices)
+    choice = math.log(posterior.prior_choices) + posterior.unit_nats
     if posterior.prior_fixed:
         return {"fixed in advance": (posterior.prior_log_std.detach(), choice)}
     ways = {"prior grid": round_prior(posterior), "Dziugaite-Roy": round_prior_dziugaite_roy(posterior)}

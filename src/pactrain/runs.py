@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import torch
 from torch import Tensor, nn
 
 from pactrain.checkpoint import load_state, save_state, write_atomic, write_json
@@ -145,8 +146,10 @@ def posterior_tensors(posterior: Posterior) -> tuple[dict[str, Tensor], dict[str
         own = name.removeprefix("_orig_mod.")
         tensors[f"log_std/{own}"] = posterior.log_std.data[at].view(shape)
         tensors[f"prior_mean/{own}"] = posterior.prior_mean[at].view(shape)
+        if posterior.units is not None:
+            tensors[f"units/{own}"] = posterior.units[at].view(shape)
     values = {"groups": list(posterior.groups), "prior_fixed": posterior.prior_fixed}
-    return tensors, values | {"prior_choices": posterior.prior_choices}
+    return tensors, values | {"prior_choices": posterior.prior_choices, "unit_nats": posterior.unit_nats}
 
 
 def load_posterior(path: str | Path, posterior: Posterior) -> Posterior:
@@ -157,11 +160,16 @@ def load_posterior(path: str | Path, posterior: Posterior) -> Posterior:
     tensors, values = load_state(folder / "posterior.safetensors")
     posterior.prior_fixed = bool(values.get("prior_fixed", False))  # a prior is free only if the run says so
     posterior.prior_choices = int(values.get("prior_choices", 1))
+    posterior.unit_nats = float(values.get("unit_nats", 0.0))
+    posterior.units = None
     try:
         posterior.prior_log_std.data.copy_(tensors["prior_log_std"])
         for name, at in zip(posterior.names, posterior.parameter_slices, strict=True):
             posterior.log_std.data[at] = tensors[f"log_std/{name}"].reshape(-1)
             posterior.prior_mean[at] = tensors[f"prior_mean/{name}"].reshape(-1)
+            if f"units/{name}" in tensors:
+                posterior.units = torch.ones_like(posterior.prior_mean) if posterior.units is None else posterior.units
+                posterior.units[at] = tensors[f"units/{name}"].reshape(-1)
     except KeyError as error:
         raise RunError(f"{folder} holds a posterior over other parameters: {error} is missing") from error
     return posterior

@@ -67,10 +67,13 @@ def pac_bayes(
     prior_data: part of the images on which the prior is trained first, for as many epochs.
     momentum:   takes torch's SGD with the rate of the rules in the place of Adam.
     augment:    flips and crops; `counts` is the paper's heuristic of counting copies.
-    rules:      what else to change in the preset.
+    rules:      what else to change in the preset; with a `stage2_share`, `epochs` are those of both stages.
     looks:      "curves" keeps the history, "predictors" measures draws of the network too.
     """
     changes = dict(rules or {}) | ({} if lr is None else {"lr": lr})
+    if (share := changes.get("stage2_share", 0.0)) and epochs is not None:
+        stage2 = round(epochs * share / (1 + share))
+        epochs -= stage2
     chosen = _rules(preset, bound, epochs, stage2, batch_size, changes)
     training, test = images_of(data, images, test_images, seed)
     model = image_model(network, training[0][0].numel(), CLASSES[data], seed=seed)
