@@ -8,16 +8,18 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
 
 import pactrain
 from pactrain.auto import AUTO
 from pactrain.batches import as_batches
+from pactrain.ends import find_ends
 from pactrain.losses import LOSSES, Loss
 from pactrain.posterior import Posterior
 from pactrain.problem import Problem
 from pactrain.rounding import priced_priors
 from pactrain.runs import load_posterior
-from pactrain.units import BASE, LARGEST, UNSCALED, Units, find_ends, find_units
+from pactrain.units import BASE, LARGEST, UNSCALED, Units, find_units
 
 EACH = math.log(2 * LARGEST + 1)
 
@@ -75,10 +77,9 @@ def test_a_network_that_takes_the_units_over_computes_the_same_bits() -> None:
     assert units.target == 256
     scaled = units.applied(given)
     with torch.no_grad():
-        before = model(scaled.batches.tensors[0])  # type: ignore[attr-defined]
-        pactrain.preparation.TRAINED.add(model)
-        with units.taken_over(model):
-            pass
+        with units.in_use(model):
+            model[0].weight += 1.0  # as if it were trained
+            before = model(scaled.batches.tensors[0])  # type: ignore[attr-defined]
         assert torch.equal(model(x), 256 * before)
     assert scaled.loss.unit == 256  # type: ignore[union-attr]
 
@@ -87,7 +88,7 @@ def test_a_network_that_was_not_trained_in_the_block_keeps_its_weights() -> None
     model = perceptron()
     units = find_units(model, problem(*table()), seed=0)
     before = copy.deepcopy(model.state_dict())
-    with pytest.raises(ValueError, match="before training"), units.taken_over(model):
+    with pytest.raises(ValueError, match="before training"), units.in_use(model):
         raise ValueError("before training")
     assert all(torch.equal(v, before[k]) for k, v in model.state_dict().items())
 
@@ -107,7 +108,8 @@ class Twice(nn.Module):
 
 
 def ends_of(model: nn.Module, *shape: int) -> tuple[Any, Any]:
-    found = find_ends(model, torch.zeros(5, *shape), torch.zeros(5), LOSSES["mse"], seed=0)
+    outputs = [p for p in model.parameters() if p.ndim > 1][-1].shape[0]
+    found = find_ends(model, torch.zeros(5, *shape), torch.zeros(5, outputs), LOSSES["mse"], seed=0)
     return found.first, found.last
 
 
@@ -135,14 +137,58 @@ def test_ends_of_networks() -> None:
 def test_classes_have_no_unit_and_nor_have_losses_that_change_with_it() -> None:
     x, y = table(numbers=True)
     assert find_ends(perceptron(), x, y.long(), LOSSES["cross_entropy"], seed=0).last is None
-    assert find_ends(perceptron(outputs=1), x, y, LOSSES["huber"], seed=0).last is None
+    one = perceptron(outputs=1)
+    assert find_ends(one, x, y, LOSSES["huber"], seed=0).last is None
+    capped = Loss("l1_capped", lambda o, t: ((o.reshape(t.shape) - t).abs() / 50).clamp(max=1), "regression", high=1.0)
+    assert find_ends(one, x, y, capped, seed=0).last is None
+    assert [find_ends(one, x, y, LOSSES[k], seed=0).degree for k in ("mse", "l1")] == [2, 1]
 
 
-def test_trained_weights_keep_the_inputs_that_they_were_trained_with() -> None:
-    model = perceptron()
+def test_a_trained_network_goes_on_from_what_it_was() -> None:
+    model, (x, y) = perceptron(), table()
     with torch.no_grad():
         model[0].weight += 1.0
-    assert not find_units(model, problem(*table()), seed=0).taken
+        before = model(x)
+        given = problem(x, y)
+        units = find_units(model, given, seed=0)
+        with units.in_use(model):
+            assert torch.equal(model(units.applied(given).batches.tensors[0]), before)  # type: ignore[attr-defined]
+        assert torch.equal(model(x), before)
+
+
+def test_what_initial_weights_hide_is_seen() -> None:
+    hidden = Twice()
+    nn.init.zeros_(hidden.last.weight)
+    assert ends_of(hidden, 4)[0] is None
+
+
+class Clamped(nn.Module):
+    """Does with large inputs what no random ones would show."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = perceptron()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.net(x.clamp(-500, 500))  # type: ignore[no-any-return]
+
+
+def test_rows_that_a_network_treats_in_a_way_of_its_own_keep_their_units() -> None:
+    found = find_units(Clamped(), problem(*table()), seed=0)
+    assert not found.taken
+    assert found.nats == pytest.approx(-math.log(UNSCALED))
+
+
+def test_columns_that_are_small_beside_others_are_let_be() -> None:
+    x = torch.randn(200, 40, generator=torch.Generator().manual_seed(0))
+    x[:, 7] *= 1e-7
+    assert not find_units(perceptron(40), problem(x, torch.zeros(200).long()), seed=0).taken
+    found = find_units(perceptron(40), problem(250 * x, torch.zeros(200).long()), seed=0)
+    assert found.inputs is not None
+    assert found.inputs.tolist() == [256.0] * 40
+    x[:, 9] = 0.0
+    again = find_units(perceptron(40), problem(250 * x, torch.zeros(200).long()), seed=0)
+    assert again.nats == found.nats == pytest.approx(EACH - math.log((1 - UNSCALED) / 2))
 
 
 def test_channels_of_images_in_steps_of_255() -> None:
@@ -232,8 +278,8 @@ def test_fit_learns_from_columns_of_any_size(tmp_path: Path) -> None:
         assert float((result.model(test[0]).argmax(1) == test[1]).float().mean()) == pytest.approx(
             result.metrics["test"]["accuracy"]
         )
-    assert "inputs in units of 0.0156 to 1,024" in result.notes[0]
-    assert any("inputs in units" in note for note in result.certificate.notes)
+    assert any("inputs in units of 0.016 to 1,024" in note for note in result.certificate.notes)
+    assert result.notes == []
     assert result.config["units"]["target"] == 1
     kept = load_posterior(tmp_path / "run", Posterior(perceptron()))
     assert kept.kl().item() == pytest.approx(result.posterior.kl().item(), rel=1e-5)
@@ -247,6 +293,7 @@ def test_what_is_certified_of_raw_rows_afterwards_is_what_was_certified() -> Non
     kl = [next(s for s in c.statements if s.bound == "kl").inputs for c in (result.certificate, again)]
     assert kl[0]["kl"] == pytest.approx(kl[1]["kl"], rel=1e-4)
     assert kl[0]["prior_nats"] == kl[1]["prior_nats"] > 4 * EACH
+    assert result.certificate.hashes == again.hashes
     assert all(s.label == "certified" for s in result.certificate.statements if s.bound == "kl")
 
 
@@ -257,7 +304,7 @@ def test_targets_far_from_one() -> None:
     with torch.no_grad():
         mse = float((result.model(x[200:])[:, 0] - y[200:]).square().mean())
     assert result.metrics["test"]["loss"] == pytest.approx(mse, rel=1e-4)
-    assert "targets in units of 256" in result.notes[0]
+    assert any("targets in units of 256, so that losses are in units of 65,536" in n for n in result.certificate.notes)
 
 
 def test_rows_of_the_prior_choose_units_free_of_charge() -> None:
@@ -282,17 +329,73 @@ def test_where_no_units_are_taken(more: dict[str, Any]) -> None:
 
 def test_a_run_in_units_that_was_interrupted_goes_on_to_the_same_bits(tmp_path: Path) -> None:
     x, y = table(200)
-    whole = pactrain.fit(perceptron(), (x, y), budget="12 epochs")
+    whole, model = pactrain.fit(perceptron(), (x, y), budget="12 epochs"), perceptron()
 
     def stop(event: Any) -> None:
         if event.phase == "train" and event.done == 5:
             raise KeyboardInterrupt
 
-    cut = pactrain.fit(perceptron(), (x, y), budget="12 epochs", out=tmp_path / "run", callbacks=[stop])
-    assert cut.interrupted
+    assert pactrain.fit(model, (x, y), budget="12 epochs", out=tmp_path / "run", callbacks=[stop]).interrupted
+    with torch.no_grad():
+        assert float(model(x).abs().max()) < 100  # it takes raw rows
     resumed = pactrain.fit(perceptron(), (x, y), budget="12 epochs", out=tmp_path / "run", resume=True)
     for name, weight in whole.model.state_dict().items():
         assert torch.equal(weight, resumed.model.state_dict()[name])
+
+
+def test_the_same_network_may_go_on_before_the_first_checkpoint(tmp_path: Path) -> None:
+    x, y = table(200)
+    model = perceptron()
+
+    def stop(event: Any) -> None:
+        if event.phase == "train":
+            raise KeyboardInterrupt
+
+    assert pactrain.fit(model, (x, y), budget="3 epochs", out=tmp_path / "run", callbacks=[stop]).interrupted
+    assert not pactrain.fit(model, (x, y), budget="3 epochs", out=tmp_path / "run", resume=True).interrupted
+
+
+def test_training_again_goes_on_from_what_was_learned() -> None:
+    x, y = table(200)
+    model = perceptron()
+    first = pactrain.fit(model, (x, y), budget="300 epochs").metrics["train"]["loss"]
+    assert pactrain.fit(model, (x, y), budget="5 epochs").metrics["train"]["loss"] < 1.2 * first + 0.1
+
+
+def test_callbacks_see_a_network_that_takes_raw_rows() -> None:
+    x, y = table(200)
+    model, seen = perceptron(), list[tuple[float, float]]()
+
+    def look(event: Any) -> None:
+        if event.phase == "train":
+            with torch.no_grad():
+                own = float((model(x).argmax(1) == y).double().mean())
+            seen.append((own, event.values["train"]["accuracy"]))
+
+    watched = pactrain.fit(model, (x, y), budget="20 epochs", callbacks=[look])
+    assert [own for own, _ in seen] == pytest.approx([said for _, said in seen])
+    alone = pactrain.fit(perceptron(), (x, y), budget="20 epochs")
+    for name, weight in watched.model.state_dict().items():
+        assert torch.equal(weight, alone.model.state_dict()[name])
+
+
+def test_the_kind_of_the_test_set_changes_nothing() -> None:
+    x, y = table(300)
+    loader = DataLoader(TensorDataset(x[200:], y[200:]), batch_size=30)
+    by_loader, by_rows = (
+        pactrain.fit(perceptron(), (x[:200], y[:200]), test=test, budget="10 epochs")
+        for test in (list(loader), (x[200:], y[200:]))
+    )
+    assert by_loader.metrics["test"] == pytest.approx(by_rows.metrics["test"])
+    assert by_loader.history[-1]["test"] == pytest.approx(by_rows.history[-1]["test"])
+
+
+def test_columns_that_hardly_vary_are_named() -> None:
+    x, y = table(200)
+    x[:, 1] = 2000 + x[:, 2]
+    x[:, 3] = 700.0  # a constant is none
+    notes = pactrain.fit(perceptron(), (x, y), budget="1 epoch").notes
+    assert any("Column 1 of the inputs hardly varies" in note for note in notes)
 
 
 def test_no_units_are_nothing() -> None:

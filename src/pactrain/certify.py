@@ -130,13 +130,19 @@ def certify(
         notes=(*reasons, *remarks, *dropout_note(posterior.model), *notes),
         budget={event: delta / len(events) for event in events},
         measured=measured,
-        hashes={
-            "data": digest_data(batches),
-            "prior": digest_tensors([posterior.prior_mean, *([] if posterior.units is None else [posterior.units])]),
-            "posterior": digest_tensors([*posterior.means(), posterior.log_std, posterior.prior_log_std]),
-        },
+        hashes=hashes_of(posterior, batches),
         versions=versions(),
     )
+
+
+def hashes_of(posterior: Posterior, batches: Batches) -> dict[str, str]:
+    """Fingerprints of the data, the prior and the posterior that a certificate is about."""
+    units = [] if posterior.units is None else [posterior.units]
+    return {
+        "data": digest_data(batches),
+        "prior": digest_tensors([posterior.prior_mean, *units]),
+        "posterior": digest_tensors([*posterior.means(), posterior.log_std, posterior.prior_log_std]),
+    }
 
 
 def _events(loss: AnyLoss, priors: list[str], with_test: bool) -> list[str]:

@@ -18,6 +18,7 @@ from pactrain.batches import PriorRows
 from pactrain.budget import Budget, parse_budget
 from pactrain.caveats import check_disjoint
 from pactrain.certificate import Certificate
+from pactrain.certify import hashes_of
 from pactrain.configuration import configuration
 from pactrain.errors import PactrainError, TrainingError
 from pactrain.events import Callback, Event
@@ -143,15 +144,15 @@ def fit(
             given = replace(given, batches=rest)
             doubts += check_disjoint(first, rest)
         units = _units(model, given, first, spec=spec, options=options)
-        problem = units.applied(given)
-        with units.taken_over(model):
+        problem, options = units.applied(given), replace(options, tell=units.teller(model, options.tell))
+        with units.in_use(model):
             with shapes_named(problem.sample):
                 stronger = rules.strengthen and strengthen(model, problem.sample, problem.loss, seed)
             if first is not None:
                 spec = spec.fixed(train_prior(model, units.rows(first), loss=problem.loss, options=options))
             start = look_at_start(model, problem, prior=spec, strengthened=stronger, options=options)
             start.posterior.unit_nats = units.nats
-            config = configuration(problem, start, options=options, extra={**(extra_config or {}), **units.told()})
+            config = configuration(problem, start, options=options, extra={**units.told(), **(extra_config or {})})
             folder = RunFolder.open(out, config, resume=resume) if out is not None and ranks.rank() == 0 else None
             moment, std = place_prior(start, problem, options=options, folder=folder)
             trainer = _trainer(problem, start, moment=moment, std=std, options=options, started=started)
@@ -163,9 +164,11 @@ def fit(
             certificate = certificate_of(
                 trainer, problem, start=start, options=options, caveats=doubts, remarks=units.remarks(), objective=terms
             )
-        units.tell(start.posterior)
+        if units.taken:
+            units.tell(start.posterior)
+            certificate = replace(certificate, hashes=hashes_of(start.posterior, given.batches))
         scores = final_scores(model, given)
-        notes = notes_on(scores["train"], given, units.remarks(), interrupted=interrupted)
+        notes = notes_on(scores["train"], problem, interrupted=interrupted)
         metrics = metrics_of(trainer, moment, scores, time.monotonic() - started, folder)
         metrics |= {"strengthened": start.strengthened, "prior_mean": start.prior_mean}
     result = Result(model, start.posterior, certificate, history, metrics, moment, config, notes, interrupted)

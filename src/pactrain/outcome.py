@@ -32,7 +32,11 @@ INFORMED = 0.9
 
 LARGE = 30.0
 """Size of a column of inputs, or of targets that are numbers, above which the user is told to scale them.  A network that was made for
-inputs around one sees little but the largest of them, and the rules, which ask the untrained network, see no more than it does."""
+inputs around one sees little but the largest of them, and the rules, which ask the untrained network, see no more than it does.  Also of the
+mean of a column in its deviations."""
+
+FLAT = 1e-6
+"""Deviation of a column, in units of its mean, below which it is a constant but for rounding."""
 
 
 def final_scores(model: nn.Module, problem: Problem) -> dict[str, Scores]:
@@ -80,7 +84,7 @@ def certificate_of(
     )
 
 
-def notes_on(train: Scores, problem: Problem, remarks: Sequence[str], *, interrupted: bool) -> list[str]:
+def notes_on(train: Scores, problem: Problem, *, interrupted: bool) -> list[str]:
     """What the user should know beside the numbers."""
     notes = []
     shares = problem.class_shares()
@@ -95,7 +99,7 @@ def notes_on(train: Scores, problem: Problem, remarks: Sequence[str], *, interru
             f"The network predicts no better than always naming the largest class ({100 * majority:.1f} % of the training "
             "data): it has stayed at its prior. Check the scale of the inputs and that the labels belong to them."
         )
-    notes += [f"{remark[:1].upper()}{remark[1:]}." for remark in remarks] or _notes_on_scales(problem)
+    notes += _notes_on_scales(problem)
     if problem.trained_on is not problem.loss:
         name = loss_name(problem.trained_on)
         notes.append(f"Trained on {name}: the loss brought to [0, 1], as this bound needs it.")
@@ -103,7 +107,7 @@ def notes_on(train: Scores, problem: Problem, remarks: Sequence[str], *, interru
 
 
 def _notes_on_scales(problem: Problem) -> list[str]:
-    """Of tables whose inputs or targets were not scaled."""
+    """Of tables whose inputs or targets are not of the size that networks are made for, in the units that they were trained in."""
     batches, loss = problem.batches, problem.loss
     if not isinstance(batches, TensorBatches):
         return []
@@ -115,6 +119,13 @@ def _notes_on_scales(problem: Problem) -> list[str]:
             notes.append(
                 f"Column {int(sizes.argmax())} of the inputs has values around {float(sizes.max()):.3g}: a network learns better from "
                 f"columns of about the same size, near one. Scale them first (sklearn's StandardScaler, say); {how}."
+            )
+        means, deviations = x.mean(0).abs(), x.std(0, correction=0)
+        offset = (means / deviations.clamp(min=1e-30)) * (deviations > FLAT * means)  # a constant column is none
+        if float(offset.max()) > LARGE:
+            notes.append(
+                f"Column {int(offset.argmax())} of the inputs hardly varies beside its mean: of the size of {float(offset.max()):.3g} "
+                f"deviations. Subtract means first (sklearn's StandardScaler, say); {how}."
             )
     if isinstance(loss, Loss) and loss.task == "regression" and y.is_floating_point() and y.numel():
         size = float(torch.linalg.vector_norm(y)) / y.numel() ** 0.5

@@ -104,8 +104,7 @@ class Posterior(nn.Module):
             self.log_std[at] += by.log()
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
-        if self.units is None and f"{prefix}units" in state_dict:
-            self.units = torch.ones_like(self.prior_mean)
+        self.units = torch.ones_like(self.prior_mean) if f"{prefix}units" in state_dict else None
         super()._load_from_state_dict(state_dict, prefix, *args)
 
     # -- drawing ---------------------------------------------------------------------------------------------------
@@ -283,7 +282,8 @@ class Posterior(nn.Module):
     @property
     def num_bytes(self) -> int:
         """Bytes the posterior holds beyond the model: log-stds, prior mean, prior log-stds."""
-        return sum(t.numel() * t.element_size() for t in (self.log_std, self.prior_mean, self.prior_log_std))
+        held = (self.log_std, self.prior_mean, self.prior_log_std, self.units)
+        return sum(t.numel() * t.element_size() for t in held if t is not None)
 
     @torch.no_grad()
     def mean_std(self) -> dict[str, float]:
@@ -297,7 +297,7 @@ class Posterior(nn.Module):
 
     @torch.no_grad()
     def prior_std(self) -> dict[str, float]:
-        """Prior standard deviation of each group."""
+        """Prior standard deviation of each group, in the units of its weights."""
         return dict(zip(self.groups, self.prior_log_std.exp().tolist(), strict=True))
 
     @torch.no_grad()

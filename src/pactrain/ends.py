@@ -1,0 +1,155 @@
+"""The two ends of a network: the layer that its inputs go into and nothing else does, and the one that its answers come from.
+
+Found by sending random inputs through the network with random weights (of its own, which may be zero, too much would be hidden), which
+are put back.  The data gives no more than shapes and types.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pactrain.batches import TensorBatches
+from pactrain.losses import Loss
+from pactrain.modes import evaluating
+
+TRIED = 4
+"""Random inputs that are sent through the network."""
+
+FACTOR = 4.0
+"""What is multiplied by to see whether it comes out the same."""
+
+TRIED_WEIGHT = 0.3
+"""Deviation of the random weights."""
+
+Layer = nn.Linear | nn.modules.conv._ConvNd
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The first and the last layer, None where there is no such layer; and the power of the targets' unit that the loss is in."""
+
+    first: Layer | None = None
+    last: nn.Linear | None = None
+    degree: int = 0
+
+
+@torch.no_grad()
+def find_ends(model: nn.Module, x: Tensor, y: Tensor, loss: Loss, seed: int) -> Ends:
+    """The ends into whose weights units of the inputs and of the targets can be brought."""
+    model = getattr(model, "_orig_mod", model)  # nothing is to be compiled for a few rows
+    source = torch.Generator().manual_seed(seed)
+    noise = torch.randn(TRIED, *x.shape[1:], generator=source).to(x)
+    with evaluating(model), _random_weights(model, source):
+        try:
+            out, taken, given = _listen(model, noise)
+            first = taken[0] if len(taken) == 1 and _may_change(taken[0]) else None
+            if first is not None:
+                units = torch.pow(FACTOR, torch.randint(-1, 2, first.weight.shape[1:2], generator=source)).to(noise)
+                first = first if _alike(*_both_ways(model, first, units, noise)) else None
+            last = given if isinstance(given, nn.Linear) and _may_change(given) else None
+            degree = _degree(loss, out, y, source) if last is not None else 0
+            if last is not None and degree and _multiplies(model, last, noise, out):
+                return Ends(first, last, degree)
+        except Exception:  # whatever it is that the network does not take, training will tell
+            return Ends()
+    return Ends(first)
+
+
+def _listen(model: nn.Module, noise: Tensor) -> tuple[Tensor, list[Layer], Layer | None]:
+    """The output, the layers that were given the inputs themselves, and the one that made the output."""
+    taken: list[Layer] = []
+    made: list[tuple[Layer, Tensor]] = []
+
+    def listen(layer: Any, args: tuple[Any, ...], out: Tensor) -> None:
+        seen = args[0]
+        same = seen.numel() == noise.numel() and torch.equal(seen.reshape(len(noise), -1), noise.flatten(1))
+        if same and ((isinstance(layer, nn.Linear) and seen.ndim == 2) or seen.shape == noise.shape):
+            taken.append(layer)
+        made.append((layer, out))
+
+    handles = [m.register_forward_hook(listen) for m in model.modules() if isinstance(m, Layer)]
+    try:
+        out = model(noise)
+    finally:
+        for handle in handles:
+            handle.remove()
+    return out, taken, made[-1][0] if made and made[-1][1].numel() == out.numel() else None
+
+
+@torch.no_grad()
+def same_with_units(model: nn.Module, first: Layer, units: Tensor, batches: TensorBatches, seed: int) -> bool:
+    """Does the network do with all of these rows the same, with random weights, whether inputs or weights are divided?"""
+    model = getattr(model, "_orig_mod", model)
+    with evaluating(model), _random_weights(model, torch.Generator().manual_seed(seed)):
+        return all(_alike(*_both_ways(model, first, units, batch[0])) for batch in batches.ordered())
+
+
+def _both_ways(model: nn.Module, first: Layer, units: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+    """The outputs with inputs in units, and with inputs as they are and weights divided by the units."""
+    ours = model(x / units.reshape(beside(first, x)))
+    with _multiplied(first.weight, 1 / units.reshape(1, -1, *[1] * (first.weight.ndim - 2))):
+        return ours, model(x)
+
+
+def _multiplies(model: nn.Module, last: nn.Linear, noise: Tensor, out: Tensor) -> bool:
+    """Is it the same to multiply the answers and to multiply the layer's weights?"""
+    factor = torch.full((), FACTOR)
+    with _multiplied(last.weight, factor), _multiplied(last.bias, factor):
+        return _alike(model(noise), FACTOR * out)
+
+
+def _degree(loss: Loss, out: Tensor, y: Tensor, source: torch.Generator) -> int:
+    """k if the loss of numbers c times as large is c^k times as large, k being 1 or 2; otherwise 0."""
+    if loss.task != "regression" or not y.is_floating_point() or loss.high < float("inf"):
+        return 0
+    wide = 10 * torch.randn(len(out), *y.shape[1:], generator=source).to(y)
+    with suppress(Exception):  # answers and targets that do not fit, of which training will tell
+        one, more = loss.per_example(out, wide), loss.per_example(FACTOR * out, FACTOR * wide)
+        return next((k for k in (1, 2) if _alike(more, FACTOR**k * one)), 0)
+    return 0
+
+
+def _alike(found: Tensor, expected: Tensor) -> bool:
+    return bool(torch.allclose(found, expected, rtol=1e-4, atol=1e-5 * float(expected.abs().max())))
+
+
+def _may_change(layer: Layer) -> bool:
+    """Has it one column of weights for each of its inputs, and are these trained?"""
+    columns = isinstance(layer, nn.Linear) or (layer.groups == 1 and not layer.transposed)
+    return columns and all(p.requires_grad for p in layer.parameters())
+
+
+def beside(layer: Layer, x: Tensor) -> tuple[int, ...]:
+    """The shape in which one number an input of the layer stands beside the rows."""
+    return (1, *x.shape[1:]) if isinstance(layer, nn.Linear) else (1, -1, *[1] * (x.ndim - 2))
+
+
+@contextmanager
+def _random_weights(model: nn.Module, source: torch.Generator) -> Iterator[None]:
+    """Random numbers in the place of all weights for the length of a block."""
+    kept = [(p, p.detach().clone()) for p in model.parameters() if p.is_floating_point()]
+    try:
+        for p, _ in kept:
+            p.copy_(TRIED_WEIGHT * torch.randn(p.shape, generator=source))
+        yield
+    finally:
+        for p, weight in kept:
+            p.copy_(weight)
+
+
+@contextmanager
+def _multiplied(weight: Tensor | None, by: Tensor) -> Iterator[None]:
+    """The weight multiplied for the length of a block."""
+    if weight is None:
+        yield
+        return
+    kept = weight.clone()
+    weight.mul_(by.to(weight))
+    try:
+        yield
+    finally:
+        weight.copy_(kept)
