@@ -144,7 +144,9 @@ def fit(
             given = replace(given, batches=rest)
             doubts += check_disjoint(first, rest)
         units = _units(model, given, first, spec=spec, options=options)
-        problem, options = units.applied(given), replace(options, tell=units.teller(model, options.tell))
+        problem = units.applied(given)
+        if callbacks:
+            options = replace(options, tell=units.teller(model, options.tell))
         with units.in_use(model):
             with shapes_named(problem.sample):
                 stronger = rules.strengthen and strengthen(model, problem.sample, problem.loss, seed)
