@@ -53,7 +53,9 @@ def test_a_long_run_is_looked_at_now_and_then_and_at_its_ends(preset: str, monke
     for epoch in (1, *ends, len(looks)):
         assert looks[epoch - 1] == epoch
     for record in result.history:  # between looks, those of the last
-        assert record["train"] == result.history[record["scores_epoch"] - 1]["train"]
+        last = result.history[record["scores_epoch"] - 1]
+        assert all(record[key] == last[key] for key in ("train", "kl", "prior_std", "posterior_std"))
+        assert record["bound"] == pytest.approx(record["risk"] + record["kl_term"] + record["complexity"])
     assert result.history[-1]["train"]["loss"] == pytest.approx(result.metrics["train"]["loss"], rel=1e-5)
 
 

@@ -19,8 +19,8 @@ HISTORY_EXAMPLES, FEWEST_EXAMPLES, TRAINING_PART = 2048, 512, 4
 `TRAINING_PART`, unless that leaves too few: an epoch takes three passes over all of them, and a look should cost little beside it."""
 
 LOOKS = 100
-"""About how many times the network itself is looked at, however many epochs there are: with all data in one batch an epoch is a single
-step, and a look a third of it."""
+"""About how many times the network and its divergence are looked at, however many epochs there are: with all data in one batch an epoch is a
+single step, and a look costs as much."""
 
 
 def looked_at(n: int) -> int:
@@ -57,26 +57,22 @@ class Measurement:
         self._test = test.subset(HISTORY_EXAMPLES, derive(seed, "history")) if test is not None else None
 
     def look(self, epoch: int) -> Record:
-        """The scores of the network as it is, and when they were taken."""
-        test = self._scores(self._test) if self._test else None
-        return {"train": self._scores(self._train), "test": test, "scores_epoch": epoch}
-
-    def __call__(self, risk: float, scores: Record) -> Record:
-        """Everything but where the run is: the mean `risk` of the epoch's steps, the scores of the last look, and the bound."""
+        """The scores of the network as it is, its divergence and stds, and when they were taken."""
         posterior = self.posterior
-        kl = float(posterior.kl_by_group().sum())
-        total, gamma, kl_term, complexity = self._terms(risk, kl)
         return {
-            "risk": risk,
-            **scores,
-            "kl": kl,
-            "gamma": gamma,
-            "bound": total,
-            "kl_term": kl_term,
-            "complexity": complexity,
+            "train": self._scores(self._train),
+            "test": self._scores(self._test) if self._test else None,
+            "kl": float(posterior.kl_by_group().sum()),
             "prior_std": posterior.prior_std(),
             "posterior_std": posterior.mean_std(),
+            "scores_epoch": epoch,
         }
+
+    def __call__(self, risk: float, looked: Record) -> Record:
+        """Everything but where the run is: the mean `risk` of the epoch's steps, what the last look found, and the bound with its terms."""
+        total, gamma, kl_term, complexity = self._terms(risk, looked["kl"])
+        terms = {"bound": total, "gamma": gamma, "kl_term": kl_term, "complexity": complexity}
+        return {"risk": risk, **looked, **terms}
 
     def _terms(self, risk: float, kl: float) -> tuple[float, float, float, float]:
         """The bound, γ, and how the bound is made up beside the risk: the divergence's term and the complexity."""

@@ -136,7 +136,7 @@ class Trainer:
             self._count_time(started)
             if p.scores["scores_epoch"] < p.epoch and self._time_to_look():  # time has run out since
                 p.scores = self._measured.look(p.epoch)
-                record |= p.scores
+                record |= self._measured(risk, p.scores)
             record["seconds"] = round(p.seconds, 3)
             self._next_stage(record)
             yield record

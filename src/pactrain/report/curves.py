@@ -36,8 +36,8 @@ def curve(run: Run, part: str, score: str) -> tuple[list[int], list[float]]:
 
 
 def over_epochs(run: Run) -> tuple[list[Record], list[float]]:
-    """The history, thinned, and where each epoch stands; a single one is drawn as a line across its place."""
-    records = thin(run.history)
+    """Epochs at which the network was looked at, thinned, and where each stands; a single one is drawn as a line across its place."""
+    records = thin([r for r in run.history if is_fresh(r)])
     if len(records) > 1:
         return records, [r["epoch"] for r in records]
     return records * 2, [records[0]["epoch"] - 0.5, records[0]["epoch"] + 0.5]
