@@ -49,7 +49,7 @@ def test_units_are_the_nearest_powers_of_four() -> None:
     assert found.inputs is not None
     assert found.inputs.tolist() == [1024.0, 16.0, 1.0, 4.0**-3]  # sizes 790, 11, 1.1, .022
     assert found.target == 1
-    assert found.nats == pytest.approx(4 * EACH - math.log((1 - UNSCALED) / 2))
+    assert found.nats == pytest.approx(4 * EACH - math.log((1 - UNSCALED) / 4))
 
 
 def test_columns_of_one_size_share_a_unit_and_its_price() -> None:
@@ -57,7 +57,7 @@ def test_columns_of_one_size_share_a_unit_and_its_price() -> None:
     found = find_units(perceptron(), problem(x, torch.zeros(50).long()), seed=0)
     assert found.inputs is not None
     assert found.inputs.tolist() == [64.0] * 4  # 115 lies between 64 and 256, nearer to 64 by its logarithm
-    assert found.nats == pytest.approx(EACH - math.log((1 - UNSCALED) / 2))
+    assert found.nats == pytest.approx(EACH - math.log((1 - UNSCALED) / 4))
 
 
 def test_data_of_about_unit_size_keeps_its_bits_and_pays_a_hundredth_of_a_nat() -> None:
@@ -145,15 +145,16 @@ def test_classes_have_no_unit_and_nor_have_losses_that_change_with_it() -> None:
 
 
 def test_a_trained_network_goes_on_from_what_it_was() -> None:
-    model, (x, y) = perceptron(), table()
+    x, y = table(200)
+    model = copy.deepcopy(pactrain.fit(perceptron(), (x, y), budget="300 epochs").model)
     with torch.no_grad():
-        model[0].weight += 1.0
-        before = model(x)
-        given = problem(x, y)
+        before, given = model(x), problem(x, y)
         units = find_units(model, given, seed=0)
+        assert units.ready
         with units.in_use(model):
             assert torch.equal(model(units.applied(given).batches.tensors[0]), before)  # type: ignore[attr-defined]
         assert torch.equal(model(x), before)
+    assert not find_units(perceptron(), problem(x, y), seed=0).ready
 
 
 def test_what_initial_weights_hide_is_seen() -> None:
@@ -179,7 +180,45 @@ def test_rows_that_a_network_treats_in_a_way_of_its_own_keep_their_units() -> No
     assert found.nats == pytest.approx(-math.log(UNSCALED))
 
 
-def test_columns_that_are_small_beside_others_are_let_be() -> None:
+class Noisy(nn.Module):
+    """Does with inputs what shows only in training."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = perceptron()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.net(x + 25 * torch.randn_like(x) if self.training else x)  # type: ignore[no-any-return]
+
+
+class Strict(nn.Module):
+    """Does not take inputs of some sizes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = perceptron()
+
+    def forward(self, x: Tensor) -> Tensor:
+        if len(x) > 4 and float(x.max()) < 100:
+            raise ValueError("these are not the inputs that I know")
+        return self.net(x)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("network", [Noisy, Strict])
+def test_networks_that_do_not_bear_units_are_left_alone(network: type[nn.Module]) -> None:
+    model = network()
+    before = copy.deepcopy(model.state_dict())
+    assert not find_units(model, problem(*table()), seed=0).taken
+    assert all(torch.equal(v, before[k]) for k, v in model.state_dict().items())
+
+
+def test_a_loss_that_changes_at_the_size_of_the_targets_has_no_unit() -> None:
+    x, y = table(numbers=True)
+    capped = Loss("capped", lambda o, t: (o.reshape(t.shape) - t).square().clamp(max=10_000), "regression")
+    assert find_units(perceptron(outputs=1), problem(x / 1000, y, capped), seed=0).target == 1
+
+
+def test_columns_that_are_dead_or_rare_are_let_be() -> None:
     x = torch.randn(200, 40, generator=torch.Generator().manual_seed(0))
     x[:, 7] *= 1e-7
     assert not find_units(perceptron(40), problem(x, torch.zeros(200).long()), seed=0).taken
@@ -187,8 +226,19 @@ def test_columns_that_are_small_beside_others_are_let_be() -> None:
     assert found.inputs is not None
     assert found.inputs.tolist() == [256.0] * 40
     x[:, 9] = 0.0
+    x[0, 9] = 0.001
     again = find_units(perceptron(40), problem(250 * x, torch.zeros(200).long()), seed=0)
-    assert again.nats == found.nats == pytest.approx(EACH - math.log((1 - UNSCALED) / 2))
+    assert again.nats == found.nats == pytest.approx(EACH - math.log((1 - UNSCALED) / 4))
+
+
+def test_a_flag_beside_many_large_columns_has_a_unit_of_its_own() -> None:
+    source = torch.Generator().manual_seed(0)
+    flag = (torch.rand(200, 1, generator=source) < 0.3).float()
+    x = torch.cat([1000 * torch.rand(200, 30, generator=source), flag], 1)
+    found = find_units(perceptron(31), problem(x, flag[:, 0].long()), seed=0)
+    assert found.inputs is not None
+    assert found.inputs.tolist() == [*found.inputs[:30].tolist(), 1.0]
+    assert float(found.inputs[:30].min()) >= 256
 
 
 def test_channels_of_images_in_steps_of_255() -> None:
@@ -294,6 +344,7 @@ def test_what_is_certified_of_raw_rows_afterwards_is_what_was_certified() -> Non
     assert kl[0]["kl"] == pytest.approx(kl[1]["kl"], rel=1e-4)
     assert kl[0]["prior_nats"] == kl[1]["prior_nats"] > 4 * EACH
     assert result.certificate.hashes == again.hashes
+    assert result.certificate.recheck()
     assert all(s.label == "certified" for s in result.certificate.statements if s.bound == "kl")
 
 
@@ -388,6 +439,29 @@ def test_the_kind_of_the_test_set_changes_nothing() -> None:
     )
     assert by_loader.metrics["test"] == pytest.approx(by_rows.metrics["test"])
     assert by_loader.history[-1]["test"] == pytest.approx(by_rows.history[-1]["test"])
+
+
+def test_rows_that_only_the_test_set_has_take_the_label_away() -> None:
+    class Cut(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = perceptron()
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.net(torch.where(x > 3000, 0.0, x))  # type: ignore[no-any-return]
+
+    x, y = table(300)
+    test = x[200:].clone()
+    test[:60, 0] = 4000.0
+    result = pactrain.fit(Cut(), (x[:200], y[:200]), test=(test, y[200:]), budget="100 epochs")
+    assert any("in a way of its own" in note for note in result.certificate.notes)
+    assert not any(s.label == "certified" for s in result.certificate.statements)
+
+
+def test_other_kinds_of_test_batches_are_read_as_they_are() -> None:
+    x, y = table(120)
+    batches = [{"input": x[100:], "labels": y[100:]}]
+    assert pactrain.fit(perceptron(), (x[:100], y[:100]), test=batches, budget="1 epoch").metrics["test"]["n"] == 20
 
 
 def test_columns_that_hardly_vary_are_named() -> None:

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from pactrain.batches import TensorBatches
 from pactrain.losses import Loss
-from pactrain.modes import evaluating
+from pactrain.modes import evaluating, restored_modes
 
 TRIED = 4
 """Random inputs that are sent through the network."""
@@ -43,20 +43,19 @@ def find_ends(model: nn.Module, x: Tensor, y: Tensor, loss: Loss, seed: int) -> 
     model = getattr(model, "_orig_mod", model)  # nothing is to be compiled for a few rows
     source = torch.Generator().manual_seed(seed)
     noise = torch.randn(TRIED, *x.shape[1:], generator=source).to(x)
-    with evaluating(model), _random_weights(model, source):
-        try:
+    try:
+        with evaluating(model), _random_weights(model, source):
             out, taken, given = _listen(model, noise)
             first = taken[0] if len(taken) == 1 and _may_change(taken[0]) else None
             if first is not None:
                 units = torch.pow(FACTOR, torch.randint(-1, 2, first.weight.shape[1:2], generator=source)).to(noise)
                 first = first if _alike(*_both_ways(model, first, units, noise)) else None
             last = given if isinstance(given, nn.Linear) and _may_change(given) else None
-            degree = _degree(loss, out, y, source) if last is not None else 0
-            if last is not None and degree and _multiplies(model, last, noise, out):
-                return Ends(first, last, degree)
-        except Exception:  # whatever it is that the network does not take, training will tell
-            return Ends()
-    return Ends(first)
+            degree = 0 if last is None else _degree(loss, out, y, source)
+            last = last if last is not None and degree and _multiplies(model, last, noise, out) else None
+    except Exception:  # whatever it is that the network does not take, training will tell
+        return Ends()
+    return Ends(first, last, degree if last is not None else 0)
 
 
 def _listen(model: nn.Module, noise: Tensor) -> tuple[Tensor, list[Layer], Layer | None]:
@@ -82,17 +81,35 @@ def _listen(model: nn.Module, noise: Tensor) -> tuple[Tensor, list[Layer], Layer
 
 @torch.no_grad()
 def same_with_units(model: nn.Module, first: Layer, units: Tensor, batches: TensorBatches, seed: int) -> bool:
-    """Does the network do with all of these rows the same, with random weights, whether inputs or weights are divided?"""
+    """Does the network do the same with all of these rows, whether inputs or weights are divided by units?  Asked with random weights, and as it
+    is trained and as it is measured."""
     model = getattr(model, "_orig_mod", model)
-    with evaluating(model), _random_weights(model, torch.Generator().manual_seed(seed)):
-        return all(_alike(*_both_ways(model, first, units, batch[0])) for batch in batches.ordered())
+    buffers = [(b, b.clone()) for b in model.buffers()]
+    try:
+        with restored_modes(model), _random_weights(model, torch.Generator().manual_seed(seed)):
+            return all(
+                _alike(*_both_ways(model.train(training), first, units, batch[0], seed))
+                for training in (False, True)
+                for batch in batches.ordered()
+            )
+    except Exception:  # an assertion about the size of inputs, say
+        return False
+    finally:
+        for buffer, kept in buffers:
+            buffer.copy_(kept)
 
 
-def _both_ways(model: nn.Module, first: Layer, units: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-    """The outputs with inputs in units, and with inputs as they are and weights divided by the units."""
-    ours = model(x / units.reshape(beside(first, x)))
-    with _multiplied(first.weight, 1 / units.reshape(1, -1, *[1] * (first.weight.ndim - 2))):
-        return ours, model(x)
+def _both_ways(model: nn.Module, first: Layer, units: Tensor, x: Tensor, seed: int = 0) -> tuple[Tensor, Tensor]:
+    """The outputs with inputs in units, and with inputs as they are and weights divided by the units; with the same randomness."""
+    found = []
+    for inputs, scale in ((x / units.reshape(beside(first, x)), torch.ones_like(units)), (x, 1 / units)):
+        with (
+            torch.random.fork_rng(devices=[x.device] if x.device.type == "cuda" else []),
+            _multiplied(first.weight, scale.reshape(1, -1, *[1] * (first.weight.ndim - 2))),
+        ):
+            torch.manual_seed(seed)
+            found.append(model(inputs))
+    return found[0], found[1]
 
 
 def _multiplies(model: nn.Module, last: nn.Linear, noise: Tensor, out: Tensor) -> bool:
@@ -106,11 +123,20 @@ def _degree(loss: Loss, out: Tensor, y: Tensor, source: torch.Generator) -> int:
     """k if the loss of numbers c times as large is c^k times as large, k being 1 or 2; otherwise 0."""
     if loss.task != "regression" or not y.is_floating_point() or loss.high < float("inf"):
         return 0
-    wide = 10 * torch.randn(len(out), *y.shape[1:], generator=source).to(y)
+    wide = torch.randn(len(out), *y.shape[1:], generator=source).to(y)
     with suppress(Exception):  # answers and targets that do not fit, of which training will tell
         one, more = loss.per_example(out, wide), loss.per_example(FACTOR * out, FACTOR * wide)
         return next((k for k in (1, 2) if _alike(more, FACTOR**k * one)), 0)
     return 0
+
+
+@torch.no_grad()
+def same_loss(loss: Loss, unit: float, degree: int, y: Tensor) -> bool:
+    """Is the loss of these targets in units that of the targets themselves but for the power of the unit?"""
+    guesses = torch.randn(y.shape, generator=torch.Generator().manual_seed(0)).to(y)
+    with suppress(Exception):
+        return _alike(unit**degree * loss.per_example(guesses, y / unit), loss.per_example(unit * guesses, y))
+    return False
 
 
 def _alike(found: Tensor, expected: Tensor) -> bool:

@@ -163,14 +163,21 @@ def fit(
             interrupted = _train(trainer, history, folder, options.tell)
             _settle(trainer, problem)
             terms = objective_terms(trainer, moment, history, delta)
+            strange = units.doubts(model, problem, given)
             certificate = certificate_of(
-                trainer, problem, start=start, options=options, caveats=doubts, remarks=units.remarks(), objective=terms
+                trainer,
+                replace(problem, test=None) if strange else problem,
+                start=start,
+                options=options,
+                caveats=[*doubts, *strange],
+                remarks=units.remarks(),
+                objective=terms,
             )
         if units.taken:
             units.tell(start.posterior)
-            certificate = replace(certificate, hashes=hashes_of(start.posterior, given.batches))
+            certificate = replace(certificate, hashes=hashes_of(start.posterior, given.batches), digest="")
         scores = final_scores(model, given)
-        notes = notes_on(scores["train"], problem, interrupted=interrupted)
+        notes = notes_on(scores["train"], problem, given, interrupted=interrupted)
         metrics = metrics_of(trainer, moment, scores, time.monotonic() - started, folder)
         metrics |= {"strengthened": start.strengthened, "prior_mean": start.prior_mean}
     result = Result(model, start.posterior, certificate, history, metrics, moment, config, notes, interrupted)

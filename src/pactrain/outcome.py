@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from pactrain.batches import TensorBatches
 from pactrain.bounds.unbounded import Unbounded
@@ -15,7 +15,7 @@ from pactrain.certificate import Certificate
 from pactrain.certify import certify
 from pactrain.evaluate import Scores, evaluate
 from pactrain.faint import STRENGTHENED
-from pactrain.history import Record
+from pactrain.history import Record, is_fresh
 from pactrain.losses import Loss
 from pactrain.moment import LOG_STD_RANGE, Moment
 from pactrain.options import Options
@@ -84,8 +84,8 @@ def certificate_of(
     )
 
 
-def notes_on(train: Scores, problem: Problem, *, interrupted: bool) -> list[str]:
-    """What the user should know beside the numbers."""
+def notes_on(train: Scores, problem: Problem, given: Problem, *, interrupted: bool) -> list[str]:
+    """What the user should know beside the numbers.  `given` is the problem in the units that it came in."""
     notes = []
     shares = problem.class_shares()
     majority = max(shares, default=1.0)
@@ -99,42 +99,52 @@ def notes_on(train: Scores, problem: Problem, *, interrupted: bool) -> list[str]
             f"The network predicts no better than always naming the largest class ({100 * majority:.1f} % of the training "
             "data): it has stayed at its prior. Check the scale of the inputs and that the labels belong to them."
         )
-    notes += _notes_on_scales(problem)
+    notes += _notes_on_scales(problem, given)
     if problem.trained_on is not problem.loss:
         name = loss_name(problem.trained_on)
         notes.append(f"Trained on {name}: the loss brought to [0, 1], as this bound needs it.")
     return notes
 
 
-def _notes_on_scales(problem: Problem) -> list[str]:
+def _notes_on_scales(problem: Problem, given: Problem) -> list[str]:
     """Of tables whose inputs or targets are not of the size that networks are made for, in the units that they were trained in."""
-    batches, loss = problem.batches, problem.loss
-    if not isinstance(batches, TensorBatches):
+    batches, came, loss = problem.batches, given.batches, problem.loss
+    if not isinstance(batches, TensorBatches) or not isinstance(came, TensorBatches):
         return []
     x, y = batches.tensors[0], batches.tensors[-1]
     notes, how = [], "pactrain train and pactrain.sklearn do so themselves"
     if len(batches.tensors) == 2 and x.ndim == 2 and x.is_floating_point():
-        sizes = torch.linalg.vector_norm(x, dim=0) / len(x) ** 0.5
-        if float(sizes.max()) > LARGE:
-            notes.append(
-                f"Column {int(sizes.argmax())} of the inputs has values around {float(sizes.max()):.3g}: a network learns better from "
-                f"columns of about the same size, near one. Scale them first (sklearn's StandardScaler, say); {how}."
-            )
-        means, deviations = x.mean(0).abs(), x.std(0, correction=0)
-        offset = (means / deviations.clamp(min=1e-30)) * (deviations > FLAT * means)  # a constant column is none
-        if float(offset.max()) > LARGE:
-            notes.append(
-                f"Column {int(offset.argmax())} of the inputs hardly varies beside its mean: of the size of {float(offset.max()):.3g} "
-                f"deviations. Subtract means first (sklearn's StandardScaler, say); {how}."
-            )
-    if isinstance(loss, Loss) and loss.task == "regression" and y.is_floating_point() and y.numel():
-        size = float(torch.linalg.vector_norm(y)) / y.numel() ** 0.5
+        column, size = _largest(_size(x))
         if size > LARGE:
             notes.append(
-                f"The targets have values around {size:.3g}, and an untrained network answers with values around one: training has a "
-                f"long way to go before it learns anything. Subtract their mean and divide by their deviation first; {how}."
+                f"Column {column} of the inputs has values around {float(_size(came.tensors[0])[column]):.3g}: a network learns better "
+                f"from columns of about the same size, near one. Scale them first (sklearn's StandardScaler, say); {how}."
             )
+        means, deviations = x.mean(0).abs(), x.std(0, correction=0)
+        constant = deviations <= FLAT * means
+        column, offset = _largest(torch.where(constant, 0.0, means / deviations))
+        if offset > LARGE:
+            notes.append(
+                f"Column {column} of the inputs hardly varies beside its mean, which is {offset:.3g} times its deviation. "
+                f"Subtract means first (sklearn's StandardScaler, say); {how}."
+            )
+    numbers = isinstance(loss, Loss) and loss.task == "regression" and y.is_floating_point() and y.numel()
+    if numbers and float(_size(y.reshape(-1, 1))) > LARGE:
+        notes.append(
+            f"The targets have values around {float(_size(came.tensors[-1].reshape(-1, 1))):.3g}, and an untrained network "
+            "answers with values around one: training has a long way to go before it learns anything. Subtract their mean and "
+            f"divide by their deviation first; {how}."
+        )
     return notes
+
+
+def _size(x: Tensor) -> Tensor:
+    """Root mean square of each column."""
+    return x.square().mean(0).sqrt()
+
+
+def _largest(values: Tensor) -> tuple[int, float]:
+    return int(values.argmax()), float(values.max())
 
 
 def objective_terms(trainer: Trainer, moment: Moment, history: list[Record], delta: float) -> dict[str, float]:
@@ -142,6 +152,8 @@ def objective_terms(trainer: Trainer, moment: Moment, history: list[Record], del
     last = trainer.progress.stage1 or (history[-1] if history else None)
     if last is None:
         return {}
+    if not is_fresh(last):  # an interrupted run ends between looks
+        last = trainer.measured_now(last["risk"])
     terms = {k: last[k] for k in ("risk", "kl_term", "complexity")}
     if not isinstance(trainer.bound, Unbounded):
         return terms

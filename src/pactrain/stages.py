@@ -154,7 +154,9 @@ class Trainer:
             ends = pace.stage1_over(p) or (self.walker is not None and self.walker.walk.part(p.stage1_epochs) == 1)
         else:
             ends = pace.stage2_over(p) or p.epochs_since_best >= self.rules.stage2_patience - 1
-        return ends or not p.scores or p.epoch - p.scores["scores_epoch"] >= between_looks(self.expected_epochs())
+        return (
+            ends or "kl" not in p.scores or p.epoch - p.scores["scores_epoch"] >= between_looks(self.expected_epochs())
+        )
 
     def _epoch(self) -> float:
         try:
@@ -242,6 +244,10 @@ class Trainer:
         curvature.kl_weight = first_weight(self.bound, self.held_gamma)
         curvature.rest()  # the stds follow from that weight
         return over, record
+
+    def measured_now(self, risk: float) -> Record:
+        """What a record of this epoch would say after a look."""
+        return self._measured(risk, self._measured.look(self.progress.epoch))
 
     def expected_epochs(self) -> int:
         """The epoch at which the present stage is likely to end."""

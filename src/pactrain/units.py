@@ -9,10 +9,11 @@ the inputs and the last layer's multiplied by that of the targets:
 
 The network then takes the data as it came.  Units are powers of four, so that not a bit of what it computes changes.  Posterior and prior
 remain Gaussians with independent weights; the prior's std is that of its group times a unit of each weight (`Posterior.units`).
-A network that had been trained before takes the units into its weights first, so that it goes on from what it was.
+A network that does better on the data as it comes, as one that was trained before will, takes the units into its weights first, so that it
+goes on from what it was.
 
-The data chooses the units.  That nothing is scaled has a probability of `UNSCALED`, fixed beforehand; of the rest, half goes to one unit for all
-inputs and half to one for each, and each unit is one of 2 `LARGEST` + 1.  The certificate is charged for the choice, and its
+The data chooses the units.  That nothing is scaled has a probability of `UNSCALED`, fixed beforehand; the rest is shared out equally among one unit for all
+inputs or one for each, with weights that take them over at first or not, and each unit is one of 2 `LARGEST` + 1.  The certificate is charged for the choice, and its
 numbers need no other assumption than before.  Rows that the prior may see anyway (`prior_data`) choose free of charge.
 """
 
@@ -27,8 +28,8 @@ import torch
 from torch import Tensor, nn
 
 from pactrain.batches import Batches, LoaderBatches, TensorBatches
-from pactrain.centre import only_noise
-from pactrain.ends import Ends, beside, find_ends, same_with_units
+from pactrain.ends import Ends, beside, find_ends, same_loss, same_with_units
+from pactrain.evaluate import evaluate
 from pactrain.events import Callback, Event
 from pactrain.losses import AnyLoss, Loss
 from pactrain.posterior import Posterior
@@ -37,10 +38,13 @@ from pactrain.problem import Problem
 
 FAR = 30.0
 """How far above one the largest size of a column, or how far from it that of the targets, has to be before units are taken.  Sizes are measured where
-a column is not zero, so that rare ones among zeros have the size of one.  Columns that are small beside others may well be dead, and are let be."""
+a column is not zero, so that ones among zeros have the size of one.  Columns that are small are no reason by themselves, as they may well be dead."""
 
-FEW = 0.1
-"""Part of the columns that may lie that far from a unit which all of them share."""
+RARE, DEAD = 0.01, 1e-4
+"""Part of the rows in which a column has to differ from zero, and size beside that of all, for it to have a say in whether columns share a unit."""
+
+FAR_SMALLER = 0.5
+"""Part of the loss in units below which that of the data as it comes shows that the network has learned from data as it comes."""
 
 BASE, LARGEST = 4.0, 9
 """Units are BASE**k, k from -LARGEST to LARGEST."""
@@ -63,6 +67,7 @@ class Units:
     inputs: Tensor | None = None
     target: float = 1.0
     nats: float = 0.0
+    ready: bool = False  # do the weights take data as it comes, so that they take the units over first?
 
     @property
     def taken(self) -> bool:
@@ -111,14 +116,13 @@ class Units:
         if not self.taken:
             yield
             return
-        ready = model in TRAINED or not only_noise(model)
-        if ready:
+        if self.ready:
             self._multiply(model, back=True)
         before = {name: p.detach().clone() for name, p in model.named_parameters() if name in self._scales(model)}
         try:
             yield
         finally:
-            if ready or not all(torch.equal(model.get_parameter(name), p) for name, p in before.items()):
+            if self.ready or not all(torch.equal(model.get_parameter(name), p) for name, p in before.items()):
                 self._multiply(model)
 
     def teller(self, model: nn.Module, tell: Callback) -> Callback:
@@ -127,13 +131,37 @@ class Units:
             return tell
 
         def shown(event: Event) -> None:
-            self._multiply(model)
-            try:
+            with self.set_aside(model):
                 tell(event)
-            finally:
-                self._multiply(model, back=True)
 
         return shown
+
+    @contextmanager
+    def set_aside(self, model: nn.Module) -> Iterator[None]:
+        """Inside this block, within that of `in_use`, the network takes data as it came."""
+        self._multiply(model)
+        try:
+            yield
+        finally:
+            self._multiply(model, back=True)
+
+    def doubts(self, model: nn.Module, problem: Problem, given: Problem) -> list[str]:
+        """A caveat if the trained network does, within the block of `in_use`, anything else with rows in units than with rows as they came."""
+        if not self.taken:
+            return []
+        for ours, theirs in ((problem.batches, given.batches), (problem.test, given.test)):
+            if ours is None or theirs is None:
+                continue
+            found = evaluate(model, ours.ordered(), problem.loss)
+            with self.set_aside(model):
+                raw = evaluate(model, theirs.ordered(), given.loss)
+            key = next(k for k in ("accuracy", "rmse", "loss") if k in found)
+            if not math.isclose(found[key], raw[key], rel_tol=1e-3, abs_tol=1e-9):
+                return [
+                    f"the network treats inputs of some sizes in a way of its own: in the units that it was trained in its {key} is "
+                    f"{found[key]:.4g}, on the data as it comes {raw[key]:.4g}; train it without (Rules(units=False), and scale the inputs)"
+                ]
+        return []
 
     def tell(self, posterior: Posterior) -> None:
         """Bring them into what the posterior says of the weights."""
@@ -210,19 +238,39 @@ def find_units(model: nn.Module, problem: Problem, seed: int, *, free: bool = Fa
     if not isinstance(batches, TensorBatches) or len(batches.tensors) != 2 or batches.transform is not None:
         return Units()
     x, y = batches.tensors
-    if not (isinstance(loss, Loss) and x.is_floating_point() and x.ndim > 1):
+    if not (isinstance(loss, Loss) and x.is_floating_point() and x.ndim > 1 and _is_pair(problem.test)):
         return Units()
     ends = find_ends(model, x, y, loss, seed)
     if ends.first is None and ends.last is None:
         return Units()
     found = _units(ends, x, y)
-    if not found.taken or (
-        found.inputs is not None
-        and ends.first is not None
-        and not same_with_units(model, ends.first, found.inputs, batches, seed)
-    ):
+    if found.taken and _borne(found, model, batches, loss, seed):
+        found = replace(found, ready=model in TRAINED or _better_as_it_is(found, model, batches, loss))
+    else:
         found = Units(nats=-math.log(UNSCALED))
     return replace(found, nats=0.0) if free else found
+
+
+def _is_pair(batches: Batches | None) -> bool:
+    batch = (0, 0) if batches is None else next(iter(batches.ordered()), (0, 0))
+    return isinstance(batch, (tuple, list)) and len(batch) == 2
+
+
+def _borne(units: Units, model: nn.Module, batches: TensorBatches, loss: Loss, seed: int) -> bool:
+    """Do network and loss bear these units on these rows?"""
+    ends = units.ends
+    if units.target != 1 and not same_loss(loss, units.target, ends.degree, batches.tensors[1]):
+        return False
+    if units.inputs is None or ends.first is None:
+        return True
+    return same_with_units(model, ends.first, units.inputs, batches, seed)
+
+
+def _better_as_it_is(units: Units, model: nn.Module, batches: TensorBatches, loss: Loss) -> bool:
+    """Has the network, as it is, a far smaller loss on the data as it comes than on the data in units?  Of random weights neither is small."""
+    scaled = units.rows(batches)
+    ours = evaluate(model, scaled.ordered(), loss)["loss"] * units.target**units.ends.degree
+    return bool(evaluate(model, batches.ordered(), loss)["loss"] < FAR_SMALLER * ours)
 
 
 def _units(ends: Ends, x: Tensor, y: Tensor) -> Units:
@@ -231,23 +279,24 @@ def _units(ends: Ends, x: Tensor, y: Tensor) -> Units:
     target = float(_rounded(torch.tensor(size))) if size > FAR or size < 1 / FAR else 1.0
     inputs, chosen = None, 1 if ends.last is not None else 0
     if ends.first is not None:
-        inputs, count = _of_inputs(_sizes(x.flatten(1) if isinstance(ends.first, nn.Linear) else x), target != 1)
+        sizes = _sizes(x.flatten(1) if isinstance(ends.first, nn.Linear) else x)
+        inputs, count = _of_inputs(sizes, target != 1)
         chosen += count
-    price = chosen * math.log(2 * LARGEST + 1) - math.log((1 - UNSCALED) / 2)
+    price = chosen * math.log(2 * LARGEST + 1) - math.log((1 - UNSCALED) / 4)
     return Units(ends, None if inputs is None else inputs.to(x), target, price)
 
 
 def _of_inputs(sizes: Tensor, wanted: bool) -> tuple[Tensor | None, int]:
-    """Units of columns of these sizes (NaN where all is zero), and how many were chosen.  `wanted`: the targets need one anyway."""
+    """Units of columns of these sizes (NaN where hardly anything is), and how many were chosen.  `wanted`: the targets need one anyway."""
     there = sizes[~sizes.isnan()]
     if not len(there):
         return None, 1
-    each = float(there.max()) > FAR
-    if not (each or wanted or float(there.max()) < 1 / FAR):
+    large = float(there.max()) > FAR
+    if not (large or wanted or float(there.max()) < 1 / FAR):
         return None, 1
     together = _rounded(there.square().mean().sqrt())
-    far = ((there / together > FAR) | (there / together < 1 / FAR)).double().mean()
-    if each and float(far) > FEW:
+    ratios = there / together
+    if large and bool(((ratios > DEAD) & (ratios < 1 / FAR)).any()):
         return _rounded(sizes.nan_to_num(1.0)), len(sizes)
     return (together.expand_as(sizes) if float(together) != 1 else None), 1
 
@@ -259,11 +308,12 @@ def _rounded(sizes: Tensor) -> Tensor:
 
 
 def _sizes(x: Tensor) -> Tensor:
-    """Root mean square of each column, or channel, over what is not zero in it; NaN where all is zero."""
+    """Root mean square of each column, or channel, over what is not zero in it; NaN where that is next to nothing."""
     squares = torch.zeros(x.shape[1], dtype=torch.float64, device=x.device)
     there = torch.zeros_like(squares)
     over = [d for d in range(x.ndim) if d != 1]
     for part in x.split(max(1, NUMBERS // max(1, x[:1].numel()))):
         squares += part.double().square().sum(over)
         there += (part != 0).sum(over)
-    return (squares / there).sqrt()
+    rare = there <= RARE * x.numel() / max(1, x.shape[1])
+    return (squares / there).sqrt().masked_fill(rare, math.nan)

@@ -177,8 +177,12 @@ def table_learning_rate(scale: Scale) -> Table:
     rates = (3e-5, 5e-5, 1e-4, 2e-4, 3e-4, 5e-4, 1e-3) if scale == "paper" else (3e-5, 1e-4, 3e-4, 1e-3)
     adam = {"method": "plain", "optimizer": "adam", "weight_decay": 5e-4}
     rows: dict[str, Settings] = {}
+    both = {"epochs": STAGE1 + STAGE2} if scale == "paper" else {}
     for name in ("resnet18", "vgg13"):
-        rows |= {f"{name} layer": {"network": name, **kept_noise(scale)}, f"{name} Adam": {"network": name, **adam}}
+        rows |= {
+            f"{name} layer": {"network": name, **kept_noise(scale), **both},
+            f"{name} Adam": {"network": name, **adam},
+        }
     epochs = 40
     longer = {"epochs": 2 * epochs} if scale == "cpu" else {}
     sizes = common(scale, images=2000, epochs=epochs)
