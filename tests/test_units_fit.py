@@ -1,0 +1,176 @@
+"""Training on data far from the size of one."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
+
+import pactrain
+from pactrain.auto import AUTO
+from pactrain.posterior import Posterior
+from pactrain.rounding import priced_priors
+from pactrain.runs import load_posterior
+from pactrain.units import Units
+from tests.raw_tables import EACH, perceptron, problem, table
+
+
+def test_fit_learns_from_columns_of_any_size(tmp_path: Path) -> None:
+    x, y = table(400)
+    test = x[200:], y[200:]
+    result = pactrain.fit(perceptron(), (x[:200], y[:200]), test=test, budget="500 epochs", out=tmp_path / "run")
+    assert result.metrics["test"]["accuracy"] > 0.9
+    with torch.no_grad():  # the network takes raw rows
+        assert float((result.model(test[0]).argmax(1) == test[1]).float().mean()) == pytest.approx(
+            result.metrics["test"]["accuracy"]
+        )
+    assert any("inputs in units of 0.016 to 1,024" in note for note in result.certificate.notes)
+    assert result.notes == []
+    assert result.config["units"]["target"] == 1
+    kept = load_posterior(tmp_path / "run", Posterior(perceptron()))
+    assert kept.kl().item() == pytest.approx(result.posterior.kl().item(), rel=1e-5)
+    assert kept.unit_nats == result.posterior.unit_nats > 4 * EACH
+
+
+def test_what_is_certified_of_raw_rows_afterwards_is_what_was_certified() -> None:
+    x, y = table(200)
+    result = pactrain.fit(perceptron(), (x, y), budget="20 epochs")
+    again = pactrain.certify(result.posterior, (x, y), draws=50)
+    kl = [next(s for s in c.statements if s.bound == "kl").inputs for c in (result.certificate, again)]
+    assert kl[0]["kl"] == pytest.approx(kl[1]["kl"], rel=1e-4)
+    assert kl[0]["prior_nats"] == kl[1]["prior_nats"] > 4 * EACH
+    assert result.certificate.hashes == again.hashes
+    assert result.certificate.recheck()
+    assert all(s.label == "certified" for s in result.certificate.statements if s.bound == "kl")
+
+
+def test_targets_far_from_one() -> None:
+    x, y = table(400, numbers=True)
+    result = pactrain.fit(perceptron(outputs=1), (x[:200], y[:200]), test=(x[200:], y[200:]), budget="500 epochs")
+    assert result.metrics["test"]["rmse"] < 40  # of a deviation of 100
+    with torch.no_grad():
+        mse = float((result.model(x[200:])[:, 0] - y[200:]).square().mean())
+    assert result.metrics["test"]["loss"] == pytest.approx(mse, rel=1e-4)
+    assert any("targets in units of 256, so that losses are in units of 65,536" in n for n in result.certificate.notes)
+
+
+def test_rows_of_the_prior_choose_units_free_of_charge() -> None:
+    x, y = table(200)
+    result = pactrain.fit(perceptron(), (x, y), prior_data=0.5, budget="5 epochs")
+    assert result.config["units"]["inputs"][0] == 1024
+    (_, price) = priced_priors(result.posterior)["fixed in advance"]
+    assert price == 0
+
+
+@pytest.mark.parametrize(
+    "more",
+    [{"preset": AUTO.replace(units=False)}, {"preset": "authors"}, {"prior": pactrain.Prior(std=0.05)}],
+    ids=["by hand", "authors", "own std"],
+)
+def test_where_no_units_are_taken(more: dict[str, Any]) -> None:
+    result = pactrain.fit(perceptron(), table(), budget="1 epoch", **more)
+    assert "units" not in result.config
+    assert result.posterior.units is None
+    assert result.posterior.unit_nats == 0
+
+
+def test_a_run_in_units_that_was_interrupted_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+    x, y = table(200)
+    whole, model = pactrain.fit(perceptron(), (x, y), budget="12 epochs"), perceptron()
+
+    def stop(event: Any) -> None:
+        if event.phase == "train" and event.done == 5:
+            raise KeyboardInterrupt
+
+    assert pactrain.fit(model, (x, y), budget="12 epochs", out=tmp_path / "run", callbacks=[stop]).interrupted
+    with torch.no_grad():
+        assert float(model(x).abs().max()) < 100  # it takes raw rows
+    resumed = pactrain.fit(perceptron(), (x, y), budget="12 epochs", out=tmp_path / "run", resume=True)
+    for name, weight in whole.model.state_dict().items():
+        assert torch.equal(weight, resumed.model.state_dict()[name])
+
+
+def test_the_same_network_may_go_on_before_the_first_checkpoint(tmp_path: Path) -> None:
+    x, y = table(200)
+    model = perceptron()
+
+    def stop(event: Any) -> None:
+        if event.phase == "train":
+            raise KeyboardInterrupt
+
+    assert pactrain.fit(model, (x, y), budget="3 epochs", out=tmp_path / "run", callbacks=[stop]).interrupted
+    assert not pactrain.fit(model, (x, y), budget="3 epochs", out=tmp_path / "run", resume=True).interrupted
+
+
+def test_training_again_goes_on_from_what_was_learned() -> None:
+    x, y = table(200)
+    model = perceptron()
+    first = pactrain.fit(model, (x, y), budget="300 epochs").metrics["train"]["loss"]
+    assert pactrain.fit(model, (x, y), budget="5 epochs").metrics["train"]["loss"] < 1.2 * first + 0.1
+
+
+def test_callbacks_see_a_network_that_takes_raw_rows() -> None:
+    x, y = table(200)
+    model, seen = perceptron(), list[tuple[float, float]]()
+
+    def look(event: Any) -> None:
+        if event.phase == "train":
+            with torch.no_grad():
+                own = float((model(x).argmax(1) == y).double().mean())
+            seen.append((own, event.values["train"]["accuracy"]))
+
+    watched = pactrain.fit(model, (x, y), budget="20 epochs", callbacks=[look])
+    assert [own for own, _ in seen] == pytest.approx([said for _, said in seen])
+    alone = pactrain.fit(perceptron(), (x, y), budget="20 epochs")
+    for name, weight in watched.model.state_dict().items():
+        assert torch.equal(weight, alone.model.state_dict()[name])
+
+
+def test_the_kind_of_the_test_set_changes_nothing() -> None:
+    x, y = table(300)
+    loader = DataLoader(TensorDataset(x[200:], y[200:]), batch_size=30)
+    by_loader, by_rows = (
+        pactrain.fit(perceptron(), (x[:200], y[:200]), test=test, budget="10 epochs")
+        for test in (list(loader), (x[200:], y[200:]))
+    )
+    assert by_loader.metrics["test"] == pytest.approx(by_rows.metrics["test"])
+    assert by_loader.history[-1]["test"] == pytest.approx(by_rows.history[-1]["test"])
+
+
+def test_rows_that_only_the_test_set_has_take_the_label_away() -> None:
+    class Cut(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.net = perceptron()
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.net(torch.where(x > 3000, 0.0, x))  # type: ignore[no-any-return]
+
+    x, y = table(300)
+    test = x[200:].clone()
+    test[:60, 0] = 4000.0
+    result = pactrain.fit(Cut(), (x[:200], y[:200]), test=(test, y[200:]), budget="100 epochs")
+    assert any("in a way of its own" in note for note in result.certificate.notes)
+    assert not any(s.label == "certified" for s in result.certificate.statements)
+
+
+def test_other_kinds_of_test_batches_are_read_as_they_are() -> None:
+    x, y = table(120)
+    batches = [{"input": x[100:], "labels": y[100:]}]
+    assert pactrain.fit(perceptron(), (x[:100], y[:100]), test=batches, budget="1 epoch").metrics["test"]["n"] == 20
+
+
+def test_columns_that_hardly_vary_are_named() -> None:
+    x, y = table(200)
+    x[:, 1] = 2000 + x[:, 2]
+    x[:, 3] = 700.0  # a constant is none
+    notes = pactrain.fit(perceptron(), (x, y), budget="1 epoch").notes
+    assert any("Column 1 of the inputs hardly varies" in note for note in notes)
+
+
+def test_no_units_are_nothing() -> None:
+    given = problem(*table())
+    assert Units().applied(given) is given
+    assert Units().remarks() == []
