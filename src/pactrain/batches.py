@@ -51,7 +51,7 @@ class TensorBatches:
 
     def _rows(self, index: Tensor) -> tuple[Tensor, ...]:
         """Some rows; the plain way of picking them keeps images with their channels last, the quick one does not."""
-        return tuple(t.index_select(0, index) if t.is_contiguous() else t[index] for t in self.tensors)
+        return tuple(t[index] if t.ndim == 4 else t.index_select(0, index) for t in self.tensors)
 
     @property
     def steps(self) -> int:

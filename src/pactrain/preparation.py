@@ -173,7 +173,7 @@ def channels_last(model: nn.Module, batches: Batches, loss: AnyLoss) -> None:
     images, *others = batches.tensors
     if images.ndim != 4 or not images.is_floating_point():
         return
-    trial = (images[:2].contiguous(memory_format=torch.channels_last), *(t[:2] for t in others))
+    trial = (images[:2].to(memory_format=torch.channels_last), *(t[:2] for t in others))
     params = [p for p in model.parameters() if p.requires_grad]
     buffers = [(b, b.clone()) for b in model.buffers()]
     try:
@@ -186,7 +186,7 @@ def channels_last(model: nn.Module, batches: Batches, loss: AnyLoss) -> None:
     finally:
         for buffer, kept in buffers:
             buffer.copy_(kept)
-    batches.tensors = (images.contiguous(memory_format=torch.channels_last), *others)
+    batches.tensors = (images.to(memory_format=torch.channels_last), *others)
 
 
 def give_memory_back() -> None:

@@ -45,7 +45,7 @@ class Images(nn.Module):
         left = (SIDE - self.side) // 2
         right = SIDE - self.side - left
         framed = functional.pad(images, (left, right, left, right)) if right else images
-        return framed.contiguous(memory_format=torch.channels_last)
+        return framed.to(memory_format=torch.channels_last)
 
 
 def image_shape(inputs: int) -> tuple[int, int]:
