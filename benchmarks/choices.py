@@ -56,11 +56,10 @@ def noise() -> list[Choice]:
 
 
 def layout() -> list[Choice]:
-    def step(memory: torch.memory_format) -> Way:
-        model = cnn(9)
+    def step(build: Callable[[], nn.Module], x: torch.Tensor, y: torch.Tensor, memory: torch.memory_format) -> Way:
+        model = build()
         optimizer = torch.optim.Adam(model.parameters())
-        x, y = images(128, 3, 32, 32)
-        batch = (x.contiguous(memory_format=memory), y)
+        batch = (x.to(memory_format=memory), y)
 
         def run() -> None:
             optimizer.zero_grad()
@@ -69,7 +68,14 @@ def layout() -> list[Choice]:
 
         return run
 
-    return [("cnn9", "usual layout", step(torch.channels_last), step(torch.contiguous_format))]
+    found: list[tuple[str, Callable[[], nn.Module], tuple[torch.Tensor, torch.Tensor]]] = [
+        ("cnn9", lambda: cnn(9), images(128, 3, 32, 32)),
+        ("small cnn, grey", lambda: small_cnn(1, 28, 10), images(64, 1, 28, 28)),
+    ]
+    return [
+        (name, "usual layout", step(build, *data, torch.channels_last), step(build, *data, torch.contiguous_format))
+        for name, build, data in found
+    ]
 
 
 def problems() -> list[Problem]:
