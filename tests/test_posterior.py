@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+import pactrain
 from pactrain import PactrainError, Posterior, Prior
 from pactrain.gaussian import log_density_ratio
 from tests import oracles
@@ -265,3 +266,25 @@ def test_a_divergence_taken_outside_the_block_has_the_same_gradient_inside() -> 
 
 def test_a_posterior_at_its_prior_has_no_divergence_however_many_weights() -> None:
     assert Posterior(nn.Linear(1000, 1000)).kl().item() == 0.0
+
+
+class TwoNames(nn.Module):
+    """A layer that is known by two names."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(3, 16), nn.ReLU(), nn.Linear(16, 2))
+        self.head = self.body[2]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.body(x)  # type: ignore[no-any-return]
+
+
+def test_a_layer_with_two_names_keeps_its_weights() -> None:
+    model, x = TwoNames(), torch.randn(20, 3)
+    own = model.head.weight
+    Posterior(model)(x)
+    assert isinstance(own, nn.Parameter)
+    assert model.head.weight is own
+    pactrain.fit(model, (x, (x[:, 0] > 0).long()), budget="2 epochs")
+    assert model.head.weight is own

@@ -64,6 +64,32 @@ def test_a_network_that_was_not_trained_in_the_block_keeps_its_weights() -> None
     assert all(torch.equal(v, before[k]) for k, v in model.state_dict().items())
 
 
+def test_a_network_that_training_did_not_change_takes_the_units_over_too() -> None:
+    """Random features, say, under `torch.no_grad()`: what is certified is a network that takes rows as they come."""
+    model, (x, y) = perceptron(), table()
+    units = find_units(model, problem(x, y), seed=0)
+    with units.in_use(model):
+        before = model(units.pair((x, y))[0])
+    assert torch.equal(model(x), before)
+
+
+def test_fresh_networks_are_not_taken_for_trained_ones() -> None:
+    """Answers to raw rows are large, and by chance often nearer to large targets than answers around zero are."""
+    x, y = table(numbers=True)
+    y = 200 + 50 * torch.randn(len(y), generator=torch.Generator().manual_seed(0))  # nothing can be known of them
+    for seed in range(30):
+        torch.manual_seed(seed)
+        assert not find_units(nn.Linear(4, 1), problem(x, y, LOSSES["mse"]), seed=0).ready
+    x, y = table(numbers=True)
+    fitted = nn.Linear(4, 1)
+    with torch.no_grad():
+        ones = torch.cat([x, torch.ones(len(x), 1)], 1)
+        solution = torch.linalg.lstsq(ones.double(), y.double()[:, None]).solution
+        fitted.weight.copy_(solution[:4].T)
+        fitted.bias.copy_(solution[4])
+    assert find_units(fitted, problem(x, y, LOSSES["mse"]), seed=0).ready
+
+
 # -- which networks --------------------------------------------------------------------------------------------------
 
 
@@ -101,7 +127,8 @@ def test_ends_of_networks() -> None:
     assert ends_of(frozen, 4) == (None, frozen[2])
     grown = nn.Sequential(nn.ConvTranspose2d(3, 5, 2), nn.Flatten(), nn.Linear(45, 2))
     assert ends_of(grown, 3, 2, 2) == (None, grown[2])
-    assert ends_of(nn.Sequential(nn.Linear(4, 2), nn.Flatten(), nn.Linear(6, 2)), 3, 4)[0] is None  # rows of rows
+    rows = nn.Sequential(nn.Linear(4, 2), nn.Flatten(), nn.Linear(6, 2))
+    assert ends_of(rows, 3, 4) == (None, rows[2])  # rows of rows
     assert ends_of(perceptron(), 7) == (None, None)  # takes no such rows: training will tell
 
 
@@ -183,6 +210,36 @@ def test_networks_that_do_not_bear_units_are_left_alone(network: type[nn.Module]
     assert all(torch.equal(v, before[k]) for k, v in model.state_dict().items())
 
 
+class Gained(nn.Linear):
+    """A layer with a gain of its own, which units of the answers must not multiply as well."""
+
+    def __init__(self) -> None:
+        super().__init__(20, 1)
+        self.gain = nn.Parameter(torch.full((1,), 2.0))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.gain * super().forward(x)
+
+
+def test_other_parameters_of_the_last_layer_are_let_be() -> None:
+    model, (x, y) = perceptron(outputs=1), table(numbers=True)
+    model[2] = Gained()
+    given = problem(x, y, LOSSES["mse"])
+    units = find_units(model, given, seed=0)
+    with torch.no_grad(), units.in_use(model):
+        before = model(units.pair((x, y))[0])
+    assert units.target == 256
+    assert torch.allclose(model(x), 256 * before)
+
+
+@pytest.mark.parametrize("after", [nn.BatchNorm1d(1, affine=False), nn.Hardtanh(-100.0, 100.0)])
+def test_answers_that_are_changed_after_the_last_layer_have_no_unit(after: nn.Module) -> None:
+    x, y = table(numbers=True)
+    found = find_units(nn.Sequential(perceptron(outputs=1), after), problem(x, y, LOSSES["mse"]), seed=0)
+    assert found.target == 1
+    assert found.inputs is not None
+
+
 def test_a_loss_that_changes_at_the_size_of_the_targets_has_no_unit() -> None:
     x, y = table(numbers=True)
     capped = Loss("capped", lambda o, t: (o.reshape(t.shape) - t).square().clamp(max=10_000), "regression")
@@ -200,6 +257,24 @@ def test_columns_that_are_dead_or_rare_are_let_be() -> None:
     x[0, 9] = 0.001
     again = find_units(perceptron(40), problem(250 * x, torch.zeros(200).long()), seed=0)
     assert again.nats == found.nats == pytest.approx(EACH - math.log((1 - UNSCALED) / 4))
+
+
+@pytest.mark.parametrize("price", [1e4, 3e4, 3e5])
+def test_a_flag_beside_a_price_has_a_unit_of_its_own(price: float) -> None:
+    source = torch.Generator().manual_seed(0)
+    x = torch.stack([price * torch.rand(200, generator=source), torch.randint(2, (200,), generator=source).float()], 1)
+    found = find_units(perceptron(2), problem(x, torch.zeros(200).long()), seed=0)
+    assert found.inputs is not None
+    assert found.inputs[1] == 1
+
+
+def test_a_few_huge_numbers_have_a_unit() -> None:
+    x = torch.randn(1000, 2, generator=torch.Generator().manual_seed(0))
+    x[:, 1] = 0.0
+    x[:8, 1] = 1e5
+    found = find_units(perceptron(2), problem(x, torch.zeros(1000).long()), seed=0)
+    assert found.inputs is not None
+    assert found.inputs.tolist() == [1.0, 4.0**8]
 
 
 def test_a_flag_beside_many_large_columns_has_a_unit_of_its_own() -> None:

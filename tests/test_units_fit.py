@@ -13,7 +13,7 @@ from pactrain.auto import AUTO
 from pactrain.posterior import Posterior
 from pactrain.rounding import priced_priors
 from pactrain.runs import load_posterior
-from pactrain.units import Units
+from pactrain.units import Units, find_units
 from tests.raw_tables import EACH, perceptron, problem, table
 
 
@@ -54,6 +54,52 @@ def test_targets_far_from_one() -> None:
         mse = float((result.model(x[200:])[:, 0] - y[200:]).square().mean())
     assert result.metrics["test"]["loss"] == pytest.approx(mse, rel=1e-4)
     assert any("targets in units of 256, so that losses are in units of 65,536" in n for n in result.certificate.notes)
+
+
+class Features(nn.Module):
+    """Random features, which no gradient reaches."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.last = nn.Linear(4, 40), nn.Linear(40, 3)
+
+    def forward(self, x: Tensor) -> Tensor:
+        with torch.no_grad():
+            features = self.first(x).relu()
+        return self.last(features)  # type: ignore[no-any-return]
+
+
+def test_what_is_measured_is_the_network_that_takes_raw_rows() -> None:
+    x, y = table(200)
+    result = pactrain.fit(Features(), (x, y), budget="40 epochs", preset=AUTO.replace(centre="initial"))
+    with torch.no_grad():
+        right = float((result.model(x).argmax(1) == y).float().mean())
+    assert result.metrics["train"]["accuracy"] == pytest.approx(right)
+    assert result.history[-1]["train"]["accuracy"] == pytest.approx(right, abs=0.02)
+    assert result.metrics["train"]["loss"] < 1.5
+
+
+def test_a_failure_before_training_leaves_nothing_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    (x, y), model = table(200), perceptron()
+    before = model[0].weight.detach().clone()
+
+    def fails(*_: Any, **__: Any) -> None:
+        raise RuntimeError("once")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pactrain.prior_training.scan", fails)
+        with pytest.raises(RuntimeError, match="once"):
+            pactrain.fit(model, (x, y), budget="5 epochs", prior_data=0.5)
+    assert torch.equal(model[0].weight, before)
+    assert not find_units(model, problem(x, y), seed=0).ready
+
+
+def test_a_network_in_double_precision_is_certified_on_the_same_arrays() -> None:
+    x, y = table(100)
+    arrays = x.numpy().astype(float), y.numpy()
+    result = pactrain.fit(perceptron().double(), arrays, budget="5 epochs")
+    assert pactrain.certify(result.posterior, arrays, test=arrays, draws=5).hashes == result.certificate.hashes
 
 
 def test_rows_of_the_prior_choose_units_free_of_charge() -> None:

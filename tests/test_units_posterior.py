@@ -69,3 +69,10 @@ def test_units_go_with_the_state_dict() -> None:
     other.load_state_dict(posterior.state_dict())
     assert other.kl().item() == pytest.approx(posterior.kl().item())
     assert other.unit_nats == 3.5
+
+
+def test_stds_that_are_set_are_in_the_units_of_their_weights() -> None:
+    posterior = Posterior(perceptron())
+    in_units(posterior)
+    posterior.reset_std(0.1)
+    assert posterior.kl().item() == pytest.approx(0.0, abs=1e-3)

@@ -89,13 +89,13 @@ def certify(
         raise PactrainError(f"delta={delta} must lie strictly between 0 and 1; .05 means 95 % confidence")
     if draws < 1:
         raise PactrainError(f"draws={draws}: the risk has to be measured with at least one draw of the weights")
-    device = posterior.log_std.device
-    batches = as_batches(data, batch_size=None, device=device)
+    device, dtype = posterior.log_std.device, posterior.means()[0].dtype
+    batches = as_batches(data, batch_size=None, device=device, dtype=dtype)
     first = next(iter(batches.ordered()), None)
     if first is None:
         raise DataError("the data has no batch: nothing can be said without examples")
     loss = resolve(loss, first)
-    held_out = as_batches(test, batch_size=None, device=device, role="test") if test is not None else None
+    held_out = as_batches(test, batch_size=None, device=device, dtype=dtype, role="test") if test is not None else None
     reasons = [*caveats, *model_caveats(posterior.model), *data_caveats(batches)]
     events = _events(loss, list(priced_priors(posterior)), held_out is not None)
     scene = _Scene(

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.func import functional_call, vmap
+from torch.func import vmap
 
+from pactrain.calls import call_with
 from pactrain.errors import PactrainError
 from pactrain.losses import scores_of
 from pactrain.modes import evaluating
@@ -58,7 +59,7 @@ def _outputs(
     size = max(1, NUMBERS_AT_ONCE // max(fed, posterior.num_weights))
 
     def call(weights: dict[str, Tensor]) -> Tensor:
-        return scores_of(functional_call(posterior.model, weights, args, kwargs))
+        return scores_of(call_with(posterior.model, weights, args, kwargs))
 
     together = size > 1
     for start in range(0, draws, size):

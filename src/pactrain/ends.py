@@ -5,7 +5,7 @@ are put back.  The data gives no more than shapes and types.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,7 +49,7 @@ def find_ends(model: nn.Module, x: Tensor, y: Tensor, loss: Loss, seed: int) -> 
             first = taken[0] if len(taken) == 1 and _may_change(taken[0]) else None
             if first is not None:
                 units = torch.pow(FACTOR, torch.randint(-1, 2, first.weight.shape[1:2], generator=source)).to(noise)
-                first = first if _alike(*_both_ways(model, first, units, noise)) else None
+                first = first if _alike(*_both_ways(model, Ends(first), units, 1.0, noise)) else None
             last = given if isinstance(given, nn.Linear) and _may_change(given) else None
             degree = 0 if last is None else _degree(loss, out, y, source)
             last = last if last is not None and degree and _multiplies(model, last, noise, out) else None
@@ -66,7 +66,7 @@ def _listen(model: nn.Module, noise: Tensor) -> tuple[Tensor, list[Layer], Layer
     def listen(layer: Any, args: tuple[Any, ...], out: Tensor) -> None:
         seen = args[0]
         same = seen.numel() == noise.numel() and torch.equal(seen.reshape(len(noise), -1), noise.flatten(1))
-        if same and ((isinstance(layer, nn.Linear) and seen.ndim == 2) or seen.shape == noise.shape):
+        if same and (seen.ndim == 2 if isinstance(layer, nn.Linear) else seen.shape == noise.shape):
             taken.append(layer)
         made.append((layer, out))
 
@@ -80,15 +80,17 @@ def _listen(model: nn.Module, noise: Tensor) -> tuple[Tensor, list[Layer], Layer
 
 
 @torch.no_grad()
-def same_with_units(model: nn.Module, first: Layer, units: Tensor, batches: TensorBatches, seed: int) -> bool:
-    """Does the network do the same with all of these rows, whether inputs or weights are divided by units?  Asked with random weights, and as it
-    is trained and as it is measured."""
+def same_with_units(
+    model: nn.Module, ends: Ends, units: Tensor | None, target: float, batches: TensorBatches, seed: int
+) -> bool:
+    """Does the network do the same with all of these rows, whether inputs and answers are in units or the weights take them over?  Asked with
+    random weights, and as it is trained and as it is measured."""
     model = getattr(model, "_orig_mod", model)
     buffers = [(b, b.clone()) for b in model.buffers()]
     try:
         with restored_modes(model), _random_weights(model, torch.Generator().manual_seed(seed)):
             return all(
-                _alike(*_both_ways(model.train(training), first, units, batch[0], seed))
+                _alike(*_both_ways(model.train(training), ends, units, target, batch[0], seed))
                 for training in (False, True)
                 for batch in batches.ordered()
             )
@@ -99,17 +101,29 @@ def same_with_units(model: nn.Module, first: Layer, units: Tensor, batches: Tens
             buffer.copy_(kept)
 
 
-def _both_ways(model: nn.Module, first: Layer, units: Tensor, x: Tensor, seed: int = 0) -> tuple[Tensor, Tensor]:
-    """The outputs with inputs in units, and with inputs as they are and weights divided by the units; with the same randomness."""
-    found = []
-    for inputs, scale in ((x / units.reshape(beside(first, x)), torch.ones_like(units)), (x, 1 / units)):
-        with (
-            torch.random.fork_rng(devices=[x.device] if x.device.type == "cuda" else []),
-            _multiplied(first.weight, scale.reshape(1, -1, *[1] * (first.weight.ndim - 2))),
-        ):
+def _both_ways(
+    model: nn.Module, ends: Ends, units: Tensor | None, target: float, x: Tensor, seed: int = 0
+) -> tuple[Tensor, Tensor]:
+    """The outputs with inputs and answers in units, and with both as they are and the weights changed; with the same randomness."""
+    first, last = ends.first, ends.last if target != 1 else None
+    if first is None or units is None:
+        in_units, over = x, None
+    else:
+        in_units, over = x / units.reshape(beside(first, x)), (1 / units).reshape(1, -1, *[1] * (first.weight.ndim - 2))
+
+    def answers(inputs: Tensor) -> Tensor:
+        with torch.random.fork_rng(devices=[x.device] if x.device.type == "cuda" else []):
             torch.manual_seed(seed)
-            found.append(model(inputs))
-    return found[0], found[1]
+            out: Tensor = model(inputs)
+        return out
+
+    with ExitStack() as changes:
+        scaled = target * answers(in_units)
+        if first is not None and over is not None:
+            changes.enter_context(_multiplied(first.weight, over))
+        for weight in () if last is None else (last.weight, last.bias):
+            changes.enter_context(_multiplied(weight, torch.full((), target)))
+        return scaled, answers(x)
 
 
 def _multiplies(model: nn.Module, last: nn.Linear, noise: Tensor, out: Tensor) -> bool:

@@ -158,6 +158,8 @@ def fit(
             folder = RunFolder.open(out, config, resume=resume) if out is not None and ranks.rank() == 0 else None
             moment, std = place_prior(start, problem, options=options, folder=folder)
             trainer = _trainer(problem, start, moment=moment, std=std, options=options, started=started)
+            if folder is not None and folder.has_checkpoint():
+                TRAINED.add(model)  # the checkpoint's weights are trained, in units, even if reading the rest fails
             history = _restored(trainer, folder)
             TRAINED.add(model)
             interrupted = _train(trainer, history, folder, options.tell)

@@ -21,9 +21,10 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.func import functional_call, vmap
+from torch.func import vmap
 
 from pactrain.batches import Batches, TensorBatches
+from pactrain.calls import call_with
 from pactrain.factors import Factors, SharedGradients, joined, products, row_factors, tapped
 from pactrain.linearised import NUMBERS_AT_ONCE, independent_rows, picked_weights
 from pactrain.losses import AnyLoss, Loss, per_example, scores_of
@@ -281,7 +282,7 @@ class LeftOut:
         """Outputs of examples with weights of their own, which have one more dimension than the network's."""
 
         def one(weights: dict[str, Tensor], *example: Tensor) -> Tensor:
-            return scores_of(functional_call(self.posterior.model, weights, tuple(t[None] for t in example)))
+            return scores_of(call_with(self.posterior.model, weights, tuple(t[None] for t in example)))
 
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # vmap warns where it would only loop

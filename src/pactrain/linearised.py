@@ -21,9 +21,10 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, vmap
+from torch.func import vmap
 
 from pactrain.batches import Batches, TensorBatches
+from pactrain.calls import call_with
 from pactrain.factors import SharedGradients, products, row_factors, tapped
 from pactrain.losses import AnyLoss, Loss, per_example, scores_of
 from pactrain.modes import batch_norms, estimate_batch_norm, evaluating
@@ -217,7 +218,7 @@ def _together(
 
         def predict(*inputs: Tensor, own: dict[str, Tensor] = own) -> Tensor:
             def one(weights: dict[str, Tensor], *example: Tensor) -> Tensor:
-                return scores_of(functional_call(model, weights, tuple(t[None] for t in example)))
+                return scores_of(call_with(model, weights, tuple(t[None] for t in example)))
 
             return vmap(one)(own, *inputs).flatten(0, 1)
 

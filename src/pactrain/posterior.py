@@ -11,8 +11,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 
+from pactrain.calls import call_with
 from pactrain.draws import Prediction, predict_draws
 from pactrain.errors import PactrainError
 from pactrain.gaussian import SMALL, Draw, GaussianKL, kl_by_group, kl_by_group_at_once, log_density_ratio, pieces
@@ -113,7 +113,7 @@ class Posterior(nn.Module):
         """The network's output at one fresh draw of the weights (inside `sampled()`: at the draw in place)."""
         if self._draw is not None:
             return self.model(*args, **kwargs)
-        return functional_call(self.model, self.draw(generator), args, kwargs)
+        return call_with(self.model, self.draw(generator), args, kwargs)
 
     def draw(self, generator: torch.Generator | None = None) -> dict[str, Tensor]:
         """One draw of the random weights, differentiable in the means and the log-stds."""
@@ -302,8 +302,10 @@ class Posterior(nn.Module):
 
     @torch.no_grad()
     def reset_std(self, std: float) -> None:
-        """Set every posterior and prior standard deviation to `std`."""
+        """Set every posterior and prior standard deviation to `std`, in the units of the weights."""
         self.log_std.fill_(math.log(std))
+        if self.units is not None:
+            self.log_std.add_(self.units.log())
         self.prior_log_std.fill_(math.log(std))
 
     @torch.no_grad()

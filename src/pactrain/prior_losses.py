@@ -8,9 +8,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.func import functional_call, vmap
+from torch.func import vmap
 from torch.nn.modules.conv import _ConvNd
 
+from pactrain.calls import call_with
 from pactrain.losses import AnyLoss, Loss, per_example, scores_of
 from pactrain.posterior import Posterior
 
@@ -65,7 +66,7 @@ class PriorLosses:
         model, weights, found = self.posterior.model, self.posterior.prior_networks(places), []
 
         def predict(*inputs: Tensor) -> Tensor:
-            outputs = vmap(lambda own: scores_of(functional_call(model, own, inputs)))(weights)
+            outputs = vmap(lambda own: scores_of(call_with(model, own, inputs)))(weights)
             return outputs.flatten(0, 1)
 
         for *inputs, target in self.batches:

@@ -41,7 +41,6 @@ def split_rows(batches: Batches, part: float, seed: int) -> tuple[PriorRows, Bou
 def train_prior(model: nn.Module, rows: PriorRows, *, loss: AnyLoss, options: Options) -> float:
     """Train `model` by the `auto` rules on the prior's rows: it becomes the prior's mean.  Returns the prior's std."""
     delta, seed = options.delta, options.seed
-    TRAINED.add(model)
     rows.batch_size = AUTO.batch(len(rows))
     posterior = Posterior(model, Prior())
     start, steps = look_at_data(posterior, rows, loss)
@@ -66,6 +65,7 @@ def train_prior(model: nn.Module, rows: PriorRows, *, loss: AnyLoss, options: Op
         test=None,
         stop=options.stop,
     )
+    TRAINED.add(model)
     try:
         with dropping(model, _dropout(model)):
             for record in trainer.epochs():

@@ -51,7 +51,7 @@ def estimate_moment(
     (of its worst draw) that measuring on finitely many examples brings.  Under `torch.distributed` the draws are shared out among the ranks.
     """
     device = posterior.log_std.device
-    batches = as_batches(data, batch_size=None, device=device)
+    batches = as_batches(data, batch_size=None, device=device, dtype=posterior.means()[0].dtype)
     first = next(iter(batches.ordered()), None)
     if first is None:
         raise PactrainError("the data has no batch: there is nothing to scan")

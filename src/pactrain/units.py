@@ -33,7 +33,7 @@ from pactrain.evaluate import evaluate
 from pactrain.events import Callback, Event
 from pactrain.losses import AnyLoss, Loss
 from pactrain.posterior import Posterior
-from pactrain.preparation import TRAINED
+from pactrain.preparation import TRAINED, class_shares, entropy
 from pactrain.problem import Problem
 
 FAR = 30.0
@@ -111,19 +111,20 @@ class Units:
 
     @contextmanager
     def in_use(self, model: nn.Module) -> Iterator[None]:
-        """Inside the block the network takes data in units; afterwards, however the block ends, as it came.  Weights that nothing was done with
-        are what they were."""
+        """Inside the block the network takes data in units; afterwards, however the block ends, as it came.  A block that fails before anything
+        was trained leaves the weights what they were."""
         if not self.taken:
             yield
             return
         if self.ready:
             self._multiply(model, back=True)
-        before = {name: p.detach().clone() for name, p in model.named_parameters() if name in self._scales(model)}
         try:
             yield
-        finally:
-            if self.ready or not all(torch.equal(model.get_parameter(name), p) for name, p in before.items()):
+        except BaseException:
+            if self.ready or model in TRAINED:
                 self._multiply(model)
+            raise
+        self._multiply(model)
 
     def teller(self, model: nn.Module, tell: Callback) -> Callback:
         """The same callback, to which the network is shown as it will be."""
@@ -179,7 +180,7 @@ class Units:
             scale = torch.ones_like(p)
             if self.inputs is not None and self.ends.first is not None and p is self.ends.first.weight:
                 scale = scale / self.inputs.reshape(1, -1, *[1] * (p.ndim - 2)).to(scale)
-            if self.ends.last is not None and any(p is own for own in self.ends.last.parameters()):
+            if self.ends.last is not None and any(p is own for own in (self.ends.last.weight, self.ends.last.bias)):
                 scale = scale * self.target
             if bool((scale != 1).any()):
                 scales[name] = scale
@@ -243,9 +244,11 @@ def find_units(model: nn.Module, problem: Problem, seed: int, *, free: bool = Fa
     ends = find_ends(model, x, y, loss, seed)
     if ends.first is None and ends.last is None:
         return Units()
-    found = _units(ends, x, y)
-    if found.taken and _borne(found, model, batches, loss, seed):
-        found = replace(found, ready=model in TRAINED or _better_as_it_is(found, model, batches, loss))
+    wanted = _units(ends, x, y)
+    for found in (wanted, replace(wanted, target=1.0)):
+        if found.taken and _borne(found, model, batches, loss, seed):
+            found = replace(found, ready=model in TRAINED or _better_as_it_is(found, model, batches, loss))
+            break
     else:
         found = Units(nats=-math.log(UNSCALED))
     return replace(found, nats=0.0) if free else found
@@ -261,16 +264,24 @@ def _borne(units: Units, model: nn.Module, batches: TensorBatches, loss: Loss, s
     ends = units.ends
     if units.target != 1 and not same_loss(loss, units.target, ends.degree, batches.tensors[1]):
         return False
-    if units.inputs is None or ends.first is None:
-        return True
-    return same_with_units(model, ends.first, units.inputs, batches, seed)
+    return same_with_units(model, ends, units.inputs, units.target, batches, seed)
 
 
 def _better_as_it_is(units: Units, model: nn.Module, batches: TensorBatches, loss: Loss) -> bool:
-    """Has the network, as it is, a far smaller loss on the data as it comes than on the data in units?  Of random weights neither is small."""
-    scaled = units.rows(batches)
-    ours = evaluate(model, scaled.ordered(), loss)["loss"] * units.target**units.ends.degree
-    return bool(evaluate(model, batches.ordered(), loss)["loss"] < FAR_SMALLER * ours)
+    """Has the network, as it is, a far smaller loss on the data as it comes than on the data in units, and than any constant answer?"""
+    ours = evaluate(model, units.rows(batches).ordered(), loss)["loss"] * units.target**units.ends.degree
+    raw = evaluate(model, batches.ordered(), loss)["loss"]
+    return bool(raw < FAR_SMALLER * ours and raw < _of_a_constant(batches, loss))
+
+
+def _of_a_constant(batches: TensorBatches, loss: Loss) -> float:
+    """The loss of an answer that does not look at the inputs; infinite where we do not know a good one."""
+    y = batches.tensors[1]
+    if loss.task == "classification":
+        shares = class_shares(batches, loss)
+        return math.inf if shares is None else entropy(shares)
+    answers = y.mean(0), y.median(0).values
+    return min(float(loss.per_example(answer.expand_as(y), y).double().mean()) for answer in answers)
 
 
 def _units(ends: Ends, x: Tensor, y: Tensor) -> Units:
@@ -296,7 +307,8 @@ def _of_inputs(sizes: Tensor, wanted: bool) -> tuple[Tensor | None, int]:
         return None, 1
     together = _rounded(there.square().mean().sqrt())
     ratios = there / together
-    if large and bool(((ratios > DEAD) & (ratios < 1 / FAR)).any()):
+    alive = (ratios > DEAD) | (there > 1 / FAR)  # a flag beside a price of a million is not dead
+    if large and bool((alive & (ratios < 1 / FAR)).any()):
         return _rounded(sizes.nan_to_num(1.0)), len(sizes)
     return (together.expand_as(sizes) if float(together) != 1 else None), 1
 
@@ -316,4 +328,5 @@ def _sizes(x: Tensor) -> Tensor:
         squares += part.double().square().sum(over)
         there += (part != 0).sum(over)
     rare = there <= RARE * x.numel() / max(1, x.shape[1])
-    return (squares / there).sqrt().masked_fill(rare, math.nan)
+    sizes = (squares / there).sqrt()
+    return sizes.masked_fill(rare & ~(sizes > FAR), math.nan)  # a few huge numbers spoil training as many do
