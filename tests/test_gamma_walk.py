@@ -14,41 +14,57 @@ from pactrain.auto import AUTO
 from pactrain.events import Event
 from pactrain.gamma_walk import LEAST_FALL, LENGTHS, STEP, STEPS_DOWN, GammaWalk, longest
 from pactrain.kept import Kept
+from pactrain.left_out import Answer
 from pactrain.models.mlp import mlp
 
 SHORT = AUTO.replace(fixed_epochs=16)
 
 
-def walked(losses: list[float], *, seen: float = 0.0, most: float = 2000.0) -> GammaWalk:
+def walked(
+    losses: list[float],
+    *,
+    seen: float = 0.0,
+    most: float = 2000.0,
+    slopes: str = "++++++",
+    wrong: tuple[float, ...] = (0.1,) * 6,
+) -> GammaWalk:
+    """`slopes` says of each place whether the network is too sure of itself there."""
     walk, epoch = GammaWalk(100.0, 40, most), 0.0
-    for k, loss in enumerate(losses):
+    for k, (loss, slope, errors) in enumerate(zip(losses, slopes, wrong, strict=False)):
         epoch += 40 * LENGTHS[min(k, 1)]
         assert walk.part(epoch - 1) < 1
         assert walk.part(epoch) == 1
         assert epoch <= longest(40)
-        if not walk.go_on(loss, epoch, seen=seen):
+        if not walk.go_on(Answer(loss, float(slope + "1"), errors), epoch, seen=seen):
             break
     return walk
 
 
 def test_it_goes_up_where_what_was_seen_is_hardly_fitted() -> None:
     better = walked([1.0, 0.5, 0.3, 0.4], seen=0.9)
-    assert list(better.losses) == [0, -1, -2]  # γ = 100 · 10^1.5 would exceed the most
+    assert list(better.answers) == [0, -1, -2]  # γ = 100 · 10^1.5 would exceed the most
     assert better.gamma == pytest.approx(100 * STEP**2)
     no_better = walked([1.0, 1.1, 0.5, 0.6], seen=0.9)
-    assert list(no_better.losses) == [0, -1, 1, 2]
+    assert list(no_better.answers) == [0, -1, 1, 2]
     assert no_better.gamma == pytest.approx(100 / STEP)
     slightly = walked([1.0, 0.99, 0.9, 0.8, 0.7], seen=0.9)
-    assert list(slightly.losses) == [0, -1, 1, 2, 3]
+    assert list(slightly.answers) == [0, -1, 1, 2, 3]
     assert slightly.gamma == pytest.approx(100 / STEP**3)
-    assert list(walked([1.0, 0.5, 0.6], seen=0.9, most=300.0).losses) == [0, 1, 2]
-    assert list(walked([1.0, 0.5, 0.6], seen=0.4).losses) == [0, 1, 2]
+    assert list(walked([1.0, 0.5, 0.6], seen=0.9, most=300.0).answers) == [0, 1, 2]
+    assert list(walked([1.0, 0.5, 0.6], seen=0.4).answers) == [0, 1, 2]
+
+
+def wrongly_labelled() -> tuple[Tensor, Tensor]:
+    """300 digits, 40 % of them with a label at random."""
+    digits = load_digits()
+    x, y = torch.tensor(digits.data[:300] / 16, dtype=torch.float32), torch.tensor(digits.target[:300])
+    source = torch.Generator().manual_seed(0)
+    wrong = torch.rand(300, generator=source) < 0.4
+    return x, torch.where(wrong, torch.randint(10, (300,), generator=source), y)
 
 
 def test_the_stds_after_going_back_are_those_of_the_place_it_goes_back_to() -> None:
-    digits = load_digits()
-    x, y = torch.tensor(digits.data[:300] / 16, dtype=torch.float32), torch.tensor(digits.target[:300])
-    result = pactrain.fit(mlp(64, 10, seed=0), (x, y), preset=SHORT)
+    result = pactrain.fit(mlp(64, 10, seed=0), wrongly_labelled(), preset=AUTO.replace(fixed_epochs=60))
     assert result.metrics["held_gamma"] != result.metrics["left_out"][-1]["gamma"]
     assert float(result.posterior.kl_by_group().sum()) == pytest.approx(result.metrics["stage1"]["kl"], rel=1e-6)
 
@@ -98,16 +114,36 @@ def test_it_goes_down_while_the_left_out_loss_falls_and_then_back_to_the_best() 
 
 def test_it_ends_where_it_is_when_the_last_place_is_the_best() -> None:
     walk = walked([4.0, 3.0, 2.0, 1.0])
-    assert (walk.here, len(walk.losses)) == (STEPS_DOWN, STEPS_DOWN + 1)
+    assert (walk.here, len(walk.answers)) == (STEPS_DOWN, STEPS_DOWN + 1)
 
 
 def test_a_slight_fall_is_not_enough() -> None:
     walk = walked([2.0, 1.0, 0.99 * (1 - LEAST_FALL), 0.98 * (1 - LEAST_FALL)])
-    assert (walk.here, len(walk.losses)) == (2, 4)
+    assert (walk.here, len(walk.answers)) == (2, 4)
     below_zero = walked([-2.0, -1.9])
     assert below_zero.here == 0
     in_the_end = walked([2.0, 1.9, 1.0, 1.1])
     assert in_the_end.here == 2
+
+
+def test_it_goes_no_further_down_where_the_network_is_not_too_sure_of_itself() -> None:
+    assert list(walked([0.2, 0.1], slopes="-").answers) == [0]
+    soon = walked([3.0, 2.0, 1.0, 0.5], slopes="++-")
+    assert (soon.here, list(soon.answers)) == (2, [0, 1, 2])
+    assert list(walked([1.0, 1.1, 0.5], seen=0.9, slopes="-+").answers) == [0, -1]
+
+
+def test_a_place_with_more_examples_wrong_is_not_taken() -> None:
+    assert walked([3.0, 2.0, 2.9], wrong=(0.1, 0.11, 0.1)).here == 0
+    later = walked([3.0, 2.0, 1.0, 1.5], wrong=(0.1, 0.11, 0.1, 0.1))
+    assert (later.here, list(later.answers)) == (2, [0, 1, 2, 3])
+
+
+def test_clean_labels_need_one_question() -> None:
+    digits = load_digits()
+    x, y = torch.tensor(digits.data[:300] / 16, dtype=torch.float32), torch.tensor(digits.target[:300])
+    (only,) = pactrain.fit(mlp(64, 10, seed=0), (x, y)).metrics["left_out"]
+    assert only["slope"] < 0 < only["loss"]
 
 
 def test_tensors_set_aside_come_back_as_they_were() -> None:
@@ -127,15 +163,12 @@ def problem(wrong: float) -> tuple[nn.Module, tuple[Tensor, Tensor]]:
 
 def test_wrong_labels_lead_to_a_smaller_gamma_and_fewer_errors() -> None:
     digits = load_digits()
-    x, y = torch.tensor(digits.data[:600] / 16, dtype=torch.float32), torch.tensor(digits.target[:600])
-    source = torch.Generator().manual_seed(0)
-    wrong = torch.rand(300, generator=source) < 0.4
-    labels = torch.where(wrong, torch.randint(10, (300,), generator=source), y[:300])
+    x, y = torch.tensor(digits.data[300:600] / 16, dtype=torch.float32), torch.tensor(digits.target[300:600])
 
     def trained(held: Literal["walk", "left out"]) -> tuple[float, float]:
-        result = pactrain.fit(mlp(64, 10, seed=0), (x[:300], labels), preset=AUTO.replace(held=held, fixed_epochs=60))
+        result = pactrain.fit(mlp(64, 10, seed=0), wrongly_labelled(), preset=AUTO.replace(held=held, fixed_epochs=60))
         with torch.no_grad():
-            return result.metrics["held_gamma"], float((result.model(x[300:]).argmax(1) == y[300:]).float().mean())
+            return result.metrics["held_gamma"], float((result.model(x).argmax(1) == y).float().mean())
 
     (gamma, score), (guess, at_guess) = trained("walk"), trained("left out")
     assert gamma < 0.5 * guess

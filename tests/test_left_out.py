@@ -69,27 +69,49 @@ def asked(posterior: Posterior, data: Any, loss: str | AnyLoss) -> LeftOut:
     return LeftOut(posterior, batches, chosen, sum(len(chosen(posterior.model, b)) for b in batches.ordered()), seed=0)
 
 
-def refitted(start: nn.Module, x: Tensor, y: Tensor, loss: str) -> float:
-    losses = []
+def refitted(start: nn.Module, x: Tensor, y: Tensor, loss: str) -> tuple[float, float, float]:
+    """The mean loss of examples that were left out, its slope as their outputs grow, from two losses of grown ones, and how many are wrong."""
+    losses, wrong = [], 0
     for j in range(len(y)):
         model, rest = copy.deepcopy(start), torch.arange(len(y)) != j
         minimise(model, x[rest], y[rest], loss)
-        losses.append(float(resolve(loss, (x, y))(model, (x[j : j + 1], y[j : j + 1])).detach()))
-    return sum(losses) / len(losses)
+        one = x[j : j + 1], y[j : j + 1]
+        grown = [lambda x, size=size, model=model: size * model(x) for size in (1.0, 1 + 1e-6, 1 - 1e-6)]
+        losses.append([float(resolve(loss, (x, y))(predict, one).detach()) for predict in grown])
+        wrong += int(model(one[0]).argmax(1) != one[1])
+    mean, above, below = (sum(column) / len(losses) for column in zip(*losses, strict=True))
+    return mean, (above - below) / 2e-6, wrong / len(losses)
 
 
 def test_for_squares_it_is_exactly_refitting_without_the_example() -> None:
     posterior, start, x, y = trained(1, "mse")
-    assert asked(posterior, (x, y), "mse").mean_loss(GAMMA) == pytest.approx(refitted(start, x, y, "mse"), rel=1e-5)
+    assert asked(posterior, (x, y), "mse").ask(GAMMA)[:2] == pytest.approx(refitted(start, x, y, "mse")[:2], rel=1e-4)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_for_classes_it_is_nearly_that(classes: int) -> None:
     posterior, start, x, y = trained(classes, "cross_entropy")
-    measured = asked(posterior, (x, y), "cross_entropy").mean_loss(GAMMA)
-    again = refitted(start, x, y, "cross_entropy")
+    measured = asked(posterior, (x, y), "cross_entropy").ask(GAMMA)
+    again, _, wrong = refitted(start, x, y, "cross_entropy")
     fitted = float(F.cross_entropy(posterior.model(x), y).detach())
-    assert abs(measured - again) < 0.5 * (again - fitted)
+    assert abs(measured.loss - again) < 0.5 * (again - fitted)
+    assert measured.wrong == pytest.approx(wrong, abs=1.5 / len(y))
+    assert wrong > float((posterior.model(x).argmax(1) != y).double().mean())
+
+
+def test_one_score_is_wrong_by_its_sign() -> None:
+    posterior, _, x, y = trained(2, "cross_entropy")
+    apart = nn.Linear(4, 1).double()
+    with torch.no_grad():
+        apart.weight.copy_(posterior.model.weight[1:] - posterior.model.weight[:1])  # type: ignore[index]
+        apart.bias.copy_(posterior.model.bias[1:] - posterior.model.bias[:1])  # type: ignore[index]
+    alone = Posterior(apart, Prior(per="model", std=STD))
+
+    def loss(predict: Any, batch: Any) -> Tensor:
+        return F.binary_cross_entropy_with_logits(predict(batch[0])[:, 0], batch[1].double(), reduction="none")
+
+    expected = float(((apart(x)[:, 0] > 0).long() != y).double().mean())
+    assert asked(alone, (x, y), loss).ask(1e-9).wrong == pytest.approx(expected)
 
 
 def test_examples_that_share_a_forward_pass_and_come_in_any_order() -> None:
@@ -101,8 +123,8 @@ def test_examples_that_share_a_forward_pass_and_come_in_any_order() -> None:
         return F.cross_entropy(predict(inputs)[places], labels, reduction="none")
 
     padded = torch.cat([x, torch.ones(5, 4, dtype=x.dtype)])  # rows of the output that no example looks at
-    apart = asked(posterior, (x, y), "cross_entropy").mean_loss(GAMMA)
-    assert asked(posterior, [(padded, order, y[order])], loss).mean_loss(GAMMA) == pytest.approx(apart, rel=1e-6)
+    apart = asked(posterior, (x, y), "cross_entropy").ask(GAMMA).loss
+    assert asked(posterior, [(padded, order, y[order])], loss).ask(GAMMA).loss == pytest.approx(apart, rel=1e-6)
 
 
 @pytest.mark.parametrize("name", ["mlp", "tied", "frozen", "unused", "batchnorm"])
@@ -113,14 +135,14 @@ def test_together_is_one_by_one_and_nothing_is_changed(name: str, monkeypatch: p
     batches, loss = TensorBatches(rows(), 16), resolve(None, rows())
     together = LeftOut(posterior, batches, loss, len(batches), seed=0)
     assert together.quick
-    by_rows = together.mean_loss(5.0)
+    by_rows = together.ask(5.0).loss
     monkeypatch.setattr("pactrain.left_out.row_factors", refuse)
-    value = together.mean_loss(5.0)
+    value = together.ask(5.0).loss
     assert by_rows == pytest.approx(value, rel=1e-4)
     monkeypatch.setattr("pactrain.left_out.NUMBERS_AT_ONCE", 0)
     alone = LeftOut(posterior, batches, loss, len(batches), seed=0)
     assert not alone.quick
-    assert alone.mean_loss(5.0) == pytest.approx(value, rel=1e-4)
+    assert alone.ask(5.0).loss == pytest.approx(value, rel=1e-4)
     assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
 
 
@@ -128,7 +150,7 @@ def test_more_memory_of_an_example_makes_its_absence_dearer() -> None:
     posterior, _, x, y = trained(3, "cross_entropy")
     found = asked(posterior, (x, y), "cross_entropy")
     fitted = float(F.cross_entropy(posterior.model(x), y).detach())
-    values = [found.mean_loss(gamma) for gamma in (1e-6, 1.0, 10.0)]
+    values = [found.ask(gamma).loss for gamma in (1e-6, 1.0, 10.0)]
     assert values[0] == pytest.approx(fitted, rel=1e-3)
     assert values == sorted(values)
 

@@ -2,8 +2,9 @@
 
 The linearised network (`linearised.py`) says where to begin, but a network learns features that its linearisation does not
 have, and how noisy the labels are shows only in training.  So stage 1 begins at that γ and, when it has been fitted there, asks
-`left_out.py`; then it goes on for a while at a third of it, asks again, and so forth as long as the answers get better.  The state of
-the last γ that was clearly better is kept.
+`left_out.py`.  Where the network is too sure of itself about examples that it has not seen (their loss would fall if all outputs were
+smaller), it goes on for a while at a third of that γ, asks again, and so forth as long as the answers get better.  The state of the last γ that was clearly
+better is kept.
 
 Where the examples that it has seen are hardly better off than left-out ones, the network was not let go far enough (inputs that were not
 scaled make all examples look alike to the linearised network): then the walk tries larger γ first.
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pactrain.batches import Batches
-from pactrain.left_out import LeftOut, Opaque
+from pactrain.left_out import Answer, LeftOut, Opaque
 from pactrain.losses import AnyLoss
 from pactrain.posterior import Posterior
 
@@ -44,13 +45,13 @@ FEWEST_EPOCHS = 8
 
 @dataclass
 class GammaWalk:
-    """Where the walk is: γ = guess / STEP^here, with the left-out loss of every place it has been to; above the guess places are negative."""
+    """Where the walk is: γ = guess / STEP^here, with what was answered in every place it has been to; above the guess places are negative."""
 
     guess: float
     epochs: int  # of training at one γ
     most: float = 0.0  # γ that no place may exceed, beside the first
     here: int = 0
-    losses: dict[int, float] = field(default_factory=dict)
+    answers: dict[int, Answer] = field(default_factory=dict)
     since: float = 0.0  # epoch at which the present segment began
     record: dict[str, Any] = field(default_factory=dict)  # what the history has of the best place
 
@@ -61,49 +62,52 @@ class GammaWalk:
 
     @property
     def best(self) -> int:
-        """The last place with a loss clearly below that of the best before it."""
+        """The last place with a loss clearly below that of the best before it, and no more examples wrong."""
         best = 0
-        for place, loss in self.losses.items():
-            if self.losses[best] - loss > LEAST_FALL * abs(self.losses[best]):
+        for place, found in self.answers.items():
+            before = self.answers[best]
+            if before.loss - found.loss > LEAST_FALL * abs(before.loss) and found.wrong <= before.wrong:
                 best = place
         return best
 
     def part(self, epoch: float) -> float:
         """How much of the present segment is over, at this epoch."""
-        length = LENGTHS[1] if self.losses else LENGTHS[0]
+        length = LENGTHS[1] if self.answers else LENGTHS[0]
         return min(1.0, max(0.0, (epoch - self.since) / (length * self.epochs) + 1e-9))
 
-    def go_on(self, loss: float, epoch: float, *, seen: float = 0.0) -> bool:
-        """Take in the left-out loss at the end of a segment, and the loss on what was `seen`, and choose the next γ.  False if there is no
+    def go_on(self, found: Answer, epoch: float, *, seen: float = 0.0) -> bool:
+        """Take in what was answered at the end of a segment, and the loss on what was `seen`, and choose the next γ.  False if there is no
         next: the best it is."""
-        self.losses[self.here], self.since = loss, epoch
-        following = self._next(loss, hardly_fitted=seen > HARDLY_FITTED * loss > 0)
+        self.answers[self.here], self.since = found, epoch
+        following = self._next(hardly_fitted=seen > HARDLY_FITTED * found.loss > 0)
         self.here = self.best if following is None else following
         return following is not None
 
-    def _next(self, loss: float, *, hardly_fitted: bool) -> int | None:
+    def _next(self, *, hardly_fitted: bool) -> int | None:
         here = self.here
         may_rise = here > -STEPS_UP and self.gamma * STEP <= self.most
-        if here == 0:
-            return -1 if hardly_fitted and may_rise else 1
+        too_sure = self.answers[max(0, here)].slope > 0
+        if here == 0 and hardly_fitted and may_rise:
+            return -1
         if here > 0:
-            return here + 1 if here < STEPS_DOWN and loss < self.losses[here - 1] else None
-        if may_rise and self.best == here:
+            falls = self.answers[here].loss < self.answers[here - 1].loss
+            return here + 1 if too_sure and falls and here < STEPS_DOWN else None
+        if here < 0 and may_rise and self.best == here:
             return here - 1
-        return None if self.best < 0 else 1
+        return 1 if too_sure and self.best == 0 else None
 
     def tried(self) -> list[dict[str, float]]:
-        """Every γ that was tried, with the mean loss of left-out examples there."""
-        return [{"gamma": self.guess / STEP**place, "loss": loss} for place, loss in self.losses.items()]
+        """Every γ that was tried, and what was answered there."""
+        return [{"gamma": self.guess / STEP**place, **found._asdict()} for place, found in self.answers.items()]
 
     def state(self) -> dict[str, Any]:
         """As plain values."""
-        return vars(self) | {"losses": [list(item) for item in self.losses.items()]}
+        return vars(self) | {"answers": [[place, *found] for place, found in self.answers.items()]}
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Go back to a state."""
         vars(self).update(state)
-        self.losses = {int(place): loss for place, loss in state["losses"]}
+        self.answers = {int(place): Answer(*found) for place, *found in state["answers"]}
 
 
 def longest(epochs: int) -> int:

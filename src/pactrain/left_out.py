@@ -17,7 +17,7 @@ import itertools
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -52,6 +52,14 @@ Shown = tuple[Any, Tensor, Tensor]
 """A batch, which of its examples are looked at, and the rows of the network's output that belong to these."""
 
 
+class Answer(NamedTuple):
+    """What a network would make of examples, each left out."""
+
+    loss: float
+    slope: float  # of the loss as all outputs grow: above zero, the network is too sure of itself
+    wrong: float  # share of them in another class than the one that their losses ask for
+
+
 class Opaque(Exception):
     """The loss does not look at one row of the network's output for each example, so that none can be left out."""
 
@@ -79,8 +87,8 @@ class LeftOut:
         self.count = sum(len(picked) for _, picked, _ in self.shown)
         self.weights = picked_weights(posterior.num_weights, source, NUMBERS // max(1, self.count))
 
-    def mean_loss(self, gamma: float, drawn: Drawn | None = None) -> float:
-        """The mean loss of the examples, each left out, for a posterior that was trained at `gamma`.
+    def ask(self, gamma: float, drawn: Drawn | None = None) -> Answer:
+        """What the examples' losses would be, each left out, for a posterior that was trained at `gamma`.
 
         `drawn(seed)` puts a draw into the network for the length of a block, if the posterior is not to do it itself.
         """
@@ -96,13 +104,17 @@ class LeftOut:
             left = root[:, None] * kernel
             own = (kernel.diagonal() - (left * torch.linalg.solve(inner, left)).sum(0)).clamp(min=0.0)
             moves = (own / (1 - weights * own).clamp(min=1e-6))[:, None] * slopes.double()
-            losses, done = [], 0
+            loss, slope, wrong, done = 0.0, 0.0, 0, 0
             for (batch, picked, rows), output in zip(self.shown, outputs, strict=True):
                 moved = output.clone().reshape(len(output), -1)
                 moved[rows] += moves[done : done + len(rows)].to(moved)
-                losses.append(self._losses(moved.reshape(output.shape), batch).detach()[picked].double())
+                wrong += int(_wrong(moved[rows], slopes[done : done + len(rows)]).sum())
+                moved = moved.reshape(output.shape).requires_grad_()
+                total = self._losses(moved, batch)[picked].double().sum()
+                loss += float(total.detach())
+                slope += float((torch.autograd.grad(total, moved)[0] * moved.detach()).sum())
                 done += len(rows)
-        return float(torch.cat(losses).mean())
+        return Answer(loss / self.count, slope / self.count, wrong / self.count)
 
     def _sampled(self, seed: int) -> AbstractContextManager[Any]:
         return self.posterior.sampled(torch.Generator(self.posterior.log_std.device).manual_seed(seed))
@@ -306,3 +318,10 @@ class LeftOut:
         ends = torch.tensor([at.stop for at in posterior.group_slices])
         group = torch.searchsorted(ends, self.weights, right=True)
         return posterior.prior_log_std.detach().exp()[group.to(posterior.prior_log_std.device)]
+
+
+def _wrong(scores: Tensor, slopes: Tensor) -> Tensor:
+    """Which rows of scores have another class on top than the one whose score their loss asks to be larger?  One score alone tells by its sign."""
+    if scores.shape[1] == 1:
+        return (scores[:, 0] > 0) != (slopes[:, 0] < 0)
+    return (scores.argmax(1) != slopes.argmin(1)) & (slopes.amin(1) < 0)

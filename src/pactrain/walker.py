@@ -10,7 +10,7 @@ from pactrain.curvature import CurvatureStds
 from pactrain.gamma_walk import FEWEST_EPOCHS, GammaWalk
 from pactrain.history import Record
 from pactrain.kept import Kept
-from pactrain.left_out import LeftOut
+from pactrain.left_out import Answer, LeftOut
 
 
 class Walker:
@@ -24,14 +24,14 @@ class Walker:
         """Choose the γ of the next segment if this one is over.  Is it the end, and with which record?"""
         walk, place = self.walk, self.walk.here
         if not over and walk.part(epochs) == 1:
-            found = self.left_out.mean_loss(walk.gamma, curvature.drawn) if ranks.rank() == 0 else 0.0
-            left_out, seen = ranks.from_first(found, record["train"]["loss"])
-            over = not walk.go_on(left_out, epochs, seen=seen)
+            found = self.left_out.ask(walk.gamma, curvature.drawn) if ranks.rank() == 0 else Answer(0.0, 0.0, 0.0)
+            *answer, seen = ranks.from_first(*found, record["train"]["loss"])
+            over = not walk.go_on(Answer(*answer), epochs, seen=seen)
             if walk.best == place:
                 walk.record, self._best = record, Kept(_whole(curvature))
             elif place < 0 < walk.here:  # a larger γ was no better: down from the weights of the first
                 self._go_back(curvature)
-        if over and walk.losses and walk.best != place:  # also in the middle of a segment, with no time for more
+        if over and walk.answers and walk.best != place:  # also in the middle of a segment, with no time for more
             walk.here, record = walk.best, walk.record
             self._go_back(curvature)
         return over, record
