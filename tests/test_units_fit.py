@@ -54,6 +54,8 @@ def test_targets_far_from_one() -> None:
         mse = float((result.model(x[200:])[:, 0] - y[200:]).square().mean())
     assert result.metrics["test"]["loss"] == pytest.approx(mse, rel=1e-4)
     assert any("targets in units of 256, so that losses are in units of 65,536" in n for n in result.certificate.notes)
+    assert "mse loss, in units of 65,536 of at most" in str(result.certificate)
+    assert result.certificate.recheck()
 
 
 class Features(nn.Module):

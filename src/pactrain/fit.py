@@ -177,7 +177,8 @@ def fit(
             )
         if units.taken:
             units.tell(start.posterior)
-            certificate = replace(certificate, hashes=hashes_of(start.posterior, given.batches), digest="")
+            hashes, statements = hashes_of(start.posterior, given.batches), units.named(certificate.statements)
+            certificate = replace(certificate, statements=statements, hashes=hashes, digest="")
         scores = final_scores(model, given)
         notes = notes_on(scores["train"], problem, given, interrupted=interrupted)
         metrics = metrics_of(trainer, moment, scores, time.monotonic() - started, folder)

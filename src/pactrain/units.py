@@ -19,7 +19,7 @@ numbers need no other assumption than before.  Rows that the prior may see anywa
 
 import copy
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -28,6 +28,7 @@ import torch
 from torch import Tensor, nn
 
 from pactrain.batches import Batches, LoaderBatches, TensorBatches
+from pactrain.certificate import Statement
 from pactrain.ends import Ends, beside, find_ends, same_loss, same_with_units
 from pactrain.evaluate import evaluate
 from pactrain.events import Callback, Event
@@ -192,6 +193,13 @@ class Units:
         """What the configuration of a run says of them."""
         inputs = None if self.inputs is None else self.inputs.tolist()
         return {"units": {"inputs": inputs, "target": self.target}} if self.taken else {}
+
+    def named(self, statements: Sequence[Statement]) -> tuple[Statement, ...]:
+        """Statements whose losses say which units they are in."""
+        if self.target == 1:
+            return tuple(statements)
+        unit = f", in units of {_shown(self.target**self.ends.degree)}"
+        return tuple(s if s.quantity == "0-1 error" else replace(s, quantity=s.quantity + unit) for s in statements)
 
     def remarks(self) -> list[str]:
         """What the certificate says of them."""
