@@ -90,8 +90,9 @@ class Rules:
     # residuals of that argument overstate what a closer fit is worth, as the class is right long before the loss is zero: so
     # `class_gain`, where an example's own pull equals the prior's, and more only if less than `class_share` of the fall in loss would be
     # had (networks whose initial kernel hardly tells examples apart, such as a GCN on row-normalised features), up to `gamma_max`.
-    # "walk" begins there and, for classes, goes down from it (up where hardly anything was fitted) to where the trained network's own
-    # left-out loss is clearly lower (`gamma_walk.py`): with 30 % of the labels of digits at random, 95 % against 79 %.
+    # "walk" begins there and, for classes, goes down from it where the trained network is too sure of left-out examples (up where hardly
+    # anything was fitted), to where their loss is clearly lower and no more are wrong (`gamma_walk.py`): with 30 % of the labels of digits at
+    # random, 95 % against 79 %.
     # Networks with BatchNorm that learn classes have `gamma_max`: their output does not depend on the size of the weights in front of it, so that a
     # distance from the initial weights says little, and deep ones have gradients so large at first that a gain of 1 hardly lets them learn (VGG13 at
     # width 1/8 on 2,000 images of CIFAR-10: γ = 4 and 37 % accuracy, 48 % at 2000, 43 % with plain Adam); left out, they would do worse than chance.
