@@ -6,7 +6,7 @@
 plain   torch's Adam at its defaults on all rows, as many steps as `auto` takes.
 adam    the same, early-stopped on a fifth of the training rows (and not trained on it).
 adamw   AdamW, learning rate, weight decay and number of epochs chosen on that fifth, then trained again on everything.
-auto, authors, paper    `pactrain.fit` with the preset on all rows; the last two take at most ten times the steps of `auto`.
+auto, authors, paper    `pactrain.fit` with the preset on all rows; the last two take at most three times the steps of `auto`.
 Times are processor times of one thread, relative to one plain Adam training of as many steps as `auto` takes.
 """
 
@@ -148,7 +148,7 @@ def preset_for(method: str, problem: Problem, steps: int) -> Rules:
     if rules.fixed_epochs is None:
         return rules
     an_epoch = 1 if problem.batch_size is None else max(1, round(problem.rows / rules.batch(problem.rows)))
-    return rules.replace(fixed_epochs=max(1, min(rules.fixed_epochs, 10 * steps // an_epoch)))
+    return rules.replace(fixed_epochs=max(1, min(rules.fixed_epochs, 3 * steps // an_epoch)))
 
 
 def interval(values: list[float]) -> tuple[float, float]:
