@@ -38,6 +38,7 @@ METHODS = ("plain", "auto", "adam", "adamw", "authors", "paper")
 ABLATIONS: dict[str, dict[str, Any]] = {
     "auto: no units": {"units": False},
     "auto: no walk": {"held": "left out"},
+    "auto: gain 1 however clean": {"class_signal": 0.0},
     "auto: prior at the initial weights": {"centre": "initial"},
     "auto: γ = 2000 for all": {"held": "gamma_max"},
     "auto: best gain for classes too; no walk": {"class_gain": 1e5, "held": "left out"},

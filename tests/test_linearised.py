@@ -102,6 +102,26 @@ def test_the_least_gain_is_enough_and_no_more_than_the_best() -> None:
     assert rising.least_gain(0.8, 1.0) == rising.best_gain() == GAINS[0]
 
 
+def test_the_signal_of_noisy_lines_is_seen_from_below() -> None:
+    """Slopes that are all one, and inputs of unit size: the signal is 5, relative to a squared noise."""
+    model = nn.Linear(5, 1, bias=False).double()
+    nn.init.zeros_(model.weight)
+    for noise in (0.5, 1.0, 3.0):
+        measured = found(model, noisy_line(noise, 500)).signal(1.0)
+        assert 0.5 < measured / (5 / noise**2) < 1.15, noise
+
+
+def test_the_gain_for_classes_follows_the_signal_above_one() -> None:
+    def gain(left_out: float) -> float:  # at gain 1, with hardly any loss at larger ones
+        losses = np.where(GAINS < 1, 1.0, np.where(GAINS < 50, left_out, left_out / 1.01))
+        return AUTO._gain_for_classes(Linearised(1.0, 1.0, tuple(losses.tolist()), (0.0,) * len(GAINS)))
+
+    assert gain(0.5) == gain(0.3) == 1.0
+    assert gain(0.1) == pytest.approx(3, rel=0.34)
+    assert gain(0.01) == pytest.approx(33, rel=0.34)
+    assert gain(1e-6) == pytest.approx(50, rel=0.34)  # no more than the best
+
+
 @pytest.mark.parametrize("name", ["mlp", "batchnorm", "tied"])
 def test_the_network_is_left_as_it_was(name: str) -> None:
     model = build(name)

@@ -15,7 +15,7 @@ from torch import nn
 from pactrain.batches import Batches
 from pactrain.bounds.unbounded import At, Mode, Unbounded
 from pactrain.errors import PactrainError
-from pactrain.linearised import linearise
+from pactrain.linearised import Linearised, linearise
 from pactrain.losses import AnyLoss, names_classes
 from pactrain.modes import trains_batch_norm
 from pactrain.moment import Average, Moment
@@ -88,8 +88,10 @@ class Rules:
     # target's deviation, diabetes: .67 at γ = 30, .87 at 3000; concrete: .52 at 30, .30 at 3000).  "left out" takes it from leave-one-out of the linearised
     # network (`linearised.py`).  For numbers: the least gain within a standard error of the best.  For classes the squared
     # residuals of that argument overstate what a closer fit is worth, as the class is right long before the loss is zero: so
-    # `class_gain`, where an example's own pull equals the prior's, and more only if less than `class_share` of the fall in loss would be
-    # had (networks whose initial kernel hardly tells examples apart, such as a GCN on row-normalised features), up to `gamma_max`.
+    # `class_gain`, where an example's own pull equals the prior's, or `class_signal` of what ridge regression would want, the ratio of
+    # signal to noise, where labels can be told so well that this is more (digits, iris, wine: 3 to 5); and more only if less than
+    # `class_share` of the fall in loss would be had (networks whose initial kernel hardly tells examples apart, such as a GCN on
+    # row-normalised features), up to `gamma_max`.
     # "walk" begins there and, for classes, goes down from it where the trained network is too sure of left-out examples (up where hardly
     # anything was fitted), to where their loss is clearly lower and no more are wrong (`gamma_walk.py`): with 30 % of the labels of digits at
     # random, 95 % against 79 %.
@@ -99,6 +101,7 @@ class Rules:
     stds: Literal["curvature", "gradient"] = "curvature"
     held: Literal["walk", "left out", "gamma_max"] = "walk"
     class_gain: float = 1.0
+    class_signal: float = 1 / 3
     class_share: float = 0.8
     curvature_memory: float = 0.99
     first_curvature: float = 1.0
@@ -196,8 +199,12 @@ class Rules:
         found = linearise(model, batches, loss, seed)
         if found is None:
             return None
-        gain = found.least_gain(self.class_share, self.class_gain) if classes else found.best_gain()
+        gain = self._gain_for_classes(found) if classes else found.best_gain()
         return Strength(found.gamma(gain, 1.0), classes)
+
+    def _gain_for_classes(self, found: Linearised) -> float:
+        least = max(self.class_gain, self.class_signal * found.signal(self.class_gain))
+        return found.least_gain(self.class_share, least)
 
     def held_gamma(self, strength: "Strength | None", std: float) -> float:
         """The γ at which stage 1 is held while stds have closed forms."""
