@@ -30,6 +30,7 @@ from pactrain.rounding import priced_priors
 from pactrain.scan import moment_at
 from pactrain.seeds import generator
 from pactrain.versions import versions
+from pactrain.whole_numbers import as_network_takes
 
 GAMMA_GRID = log_grid(0.5, 2000.0, 40)
 """γ from which the best is taken, at the cost of ln 40."""
@@ -95,7 +96,11 @@ def certify(
     if first is None:
         raise DataError("the data has no batch: nothing can be said without examples")
     loss = resolve(loss, first)
-    held_out = as_batches(test, batch_size=None, device=device, dtype=dtype, role="test") if test is not None else None
+    as_network_takes(posterior.model, batches, loss)
+    held_out = None
+    if test is not None:
+        held_out = as_batches(test, batch_size=None, device=device, dtype=dtype, role="test")
+        as_network_takes(posterior.model, held_out, loss)
     reasons = [*caveats, *model_caveats(posterior.model), *data_caveats(batches)]
     events = _events(loss, list(priced_priors(posterior)), held_out is not None)
     scene = _Scene(

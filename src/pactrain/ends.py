@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from pactrain.batches import TensorBatches
 from pactrain.losses import Loss
-from pactrain.modes import evaluating, restored_modes
+from pactrain.modes import evaluating, restored_buffers, restored_modes
 
 TRIED = 4
 """Random inputs that are sent through the network."""
@@ -44,7 +44,7 @@ def find_ends(model: nn.Module, x: Tensor, y: Tensor, loss: Loss, seed: int) -> 
     source = torch.Generator().manual_seed(seed)
     noise = torch.randn(TRIED, *x.shape[1:], generator=source).to(x)
     try:
-        with evaluating(model), _random_weights(model, source):
+        with evaluating(model), restored_buffers(model), _random_weights(model, source):
             out, taken, given = _listen(model, noise)
             first = taken[0] if len(taken) == 1 and _may_change(taken[0]) else None
             if first is not None:

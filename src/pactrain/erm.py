@@ -19,6 +19,7 @@ from pactrain.modes import restored_modes
 from pactrain.preparation import TRAINED, choose_device, own_randomness, read_batches, training_mode
 from pactrain.regularisers import dropping, noisy
 from pactrain.seeds import derive, generator, seed_global
+from pactrain.whole_numbers import as_network_takes
 
 LOOK = 20
 """Steps between two looks at the validation data, unless said otherwise."""
@@ -139,6 +140,9 @@ def train(
         if sample is None:
             raise DataError("the training data has no batch")
         chosen = resolve(loss, sample)
+        as_network_takes(model, batches, chosen)
+        if watched is not None:
+            as_network_takes(model, watched, chosen)
         length = settings.length(_steps_of(batches))
         until = length if stop_at is None else min(stop_at, length)
         best = None if watched is None else _Best(model, watched, chosen)

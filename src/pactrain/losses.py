@@ -159,7 +159,8 @@ def _log_cosh(output: Tensor, target: Tensor) -> Tensor:
 def _check_classes(output: Tensor, target: Tensor, name: str) -> None:
     if output.ndim < 2 or output.shape[1] < 2:
         raise DataError(
-            f"{name} needs one score for each class, two at least; the network's output has shape {tuple(output.shape)}"
+            f"{name} needs one score for each class, two at least; the network's output has shape {tuple(output.shape)} "
+            "(whole numbers as targets are taken for classes; where they are amounts, pass loss='mse')"
         )
     if target.ndim != output.ndim - 1:
         raise DataError(f"the target has shape {tuple(target.shape)}; it must hold one class number an example")

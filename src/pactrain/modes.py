@@ -33,6 +33,18 @@ def restored_modes(model: nn.Module) -> Iterator[None]:
 
 
 @contextmanager
+def restored_buffers(model: nn.Module) -> Iterator[None]:
+    """Put the values of all buffers back on leaving."""
+    kept = [(buffer, buffer.clone()) for buffer in model.buffers()]
+    try:
+        yield
+    finally:
+        with torch.no_grad():
+            for buffer, value in kept:
+                buffer.copy_(value)
+
+
+@contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
     """Everything in eval mode inside the block."""
     with restored_modes(model):

@@ -18,7 +18,7 @@ from pactrain.errors import DataError, PactrainError
 from pactrain.evaluate import Scores, measure
 from pactrain.events import Callback
 from pactrain.losses import LOSSES, AnyLoss, Loss, per_example
-from pactrain.modes import batch_statistics, restored_modes
+from pactrain.modes import batch_statistics, restored_buffers, restored_modes
 from pactrain.moment import LOG_STD_RANGE, Moment, log_grid
 from pactrain.posterior import Posterior
 from pactrain.runs import RunFolder
@@ -175,17 +175,13 @@ def channels_last(model: nn.Module, batches: Batches, loss: AnyLoss) -> None:
         return
     trial = (images[:2].to(memory_format=torch.channels_last), *(t[:2] for t in others))
     params = [p for p in model.parameters() if p.requires_grad]
-    buffers = [(b, b.clone()) for b in model.buffers()]
     try:
-        with restored_modes(model):
+        with restored_modes(model), restored_buffers(model):
             for mode in (True, False):
                 model.train(mode)
                 torch.autograd.grad(per_example(loss, model, trial).sum(), params, allow_unused=True)
     except Exception:  # a network that calls view(), say, needs the usual layout
         return
-    finally:
-        for buffer, kept in buffers:
-            buffer.copy_(kept)
     batches.tensors = (images.to(memory_format=torch.channels_last), *others)
 
 

@@ -13,6 +13,7 @@ from pactrain.errors import DataError
 from pactrain.losses import AnyLoss, resolve
 from pactrain.objectives import training_loss
 from pactrain.preparation import channels_last, class_shares, read_batches
+from pactrain.whole_numbers import as_network_takes
 
 
 @dataclass(frozen=True)
@@ -53,5 +54,7 @@ def read_problem(
     loss = resolve(loss, sample)
     for part in (batches, held_out):
         if part is not None:
-            channels_last(model, part, loss)
+            channels_last(model, as_network_takes(model, part, loss), loss)
+    if isinstance(batches, TensorBatches):
+        sample = next(batches.ordered())
     return Problem(batches, held_out, sample, loss, training_loss(bound, loss))
