@@ -12,6 +12,7 @@ from pactrain.batches import LoaderBatches, TensorBatches, as_batches
 from pactrain.factors import Unlike
 from pactrain.linearised import GAINS, Linearised, _leave_out, linearise
 from pactrain.losses import AnyLoss, names_classes, resolve
+from pactrain.shares import chance
 from tests.zoo import build, rows
 
 CPU = torch.device("cpu")
@@ -102,7 +103,7 @@ def test_the_least_gain_is_enough_and_no_more_than_the_best() -> None:
     assert rising.least_gain(0.8, 1.0) == rising.best_gain() == GAINS[0]
 
 
-def test_the_signal_of_noisy_lines_is_seen_from_below() -> None:
+def test_the_signal_of_noisy_lines_is_about_right() -> None:
     """Slopes that are all one, and inputs of unit size: the signal is 5, relative to a squared noise."""
     model = nn.Linear(5, 1, bias=False).double()
     nn.init.zeros_(model.weight)
@@ -111,10 +112,22 @@ def test_the_signal_of_noisy_lines_is_seen_from_below() -> None:
         assert 0.5 < measured / (5 / noise**2) < 1.15, noise
 
 
+def test_no_signal_is_seen_in_what_the_shares_of_the_classes_tell() -> None:
+    source = torch.Generator().manual_seed(0)
+    x, y = torch.randn(500, 10, generator=source), (torch.rand(500, generator=source) < 0.02).long()
+    batches = TensorBatches((x, y), 64)
+    loss = resolve(None, (x, y))
+    measured = linearise(nn.Sequential(nn.Linear(10, 64), nn.ReLU(), nn.Linear(64, 2)), batches, loss, seed=0)
+    assert measured is not None
+    share = float(y.double().mean())
+    assert chance(batches, loss) == pytest.approx(-share * np.log(share) - (1 - share) * np.log(1 - share))
+    assert measured.signal(1.0, chance(batches, loss)) < 1 < 3 < measured.signal(1.0)
+
+
 def test_the_gain_for_classes_follows_the_signal_above_one() -> None:
     def gain(left_out: float) -> float:  # at gain 1, with hardly any loss at larger ones
         losses = np.where(GAINS < 1, 1.0, np.where(GAINS < 50, left_out, left_out / 1.01))
-        return AUTO._gain_for_classes(Linearised(1.0, 1.0, tuple(losses.tolist()), (0.0,) * len(GAINS)))
+        return AUTO.gain_for_classes(Linearised(1.0, 1.0, tuple(losses.tolist()), (0.0,) * len(GAINS)))
 
     assert gain(0.5) == gain(0.3) == 1.0
     assert gain(0.1) == pytest.approx(3, rel=0.34)

@@ -20,6 +20,7 @@ from pactrain.losses import AnyLoss, names_classes
 from pactrain.modes import trains_batch_norm
 from pactrain.moment import Average, Moment
 from pactrain.posterior import Posterior, mean_abs
+from pactrain.shares import chance
 
 FEWEST_SCANNED = 64
 """Examples of which the scan takes no fewer, however little time there is."""
@@ -199,11 +200,12 @@ class Rules:
         found = linearise(model, batches, loss, seed)
         if found is None:
             return None
-        gain = self._gain_for_classes(found) if classes else found.best_gain()
+        gain = self.gain_for_classes(found, chance(batches, loss)) if classes else found.best_gain()
         return Strength(found.gamma(gain, 1.0), classes)
 
-    def _gain_for_classes(self, found: Linearised) -> float:
-        least = max(self.class_gain, self.class_signal * found.signal(self.class_gain))
+    def gain_for_classes(self, found: Linearised, chance: float = math.inf) -> float:
+        """The first guess, where an answer that does not look at the inputs has a loss of `chance`."""
+        least = max(self.class_gain, self.class_signal * found.signal(self.class_gain, chance))
         return found.least_gain(self.class_share, least)
 
     def held_gamma(self, strength: "Strength | None", std: float) -> float:

@@ -197,8 +197,11 @@ def as_batches(
         tensors = tuple(
             _tensor(part, i, role, dtype or torch.get_default_dtype()).to(device) for i, part in enumerate(data)
         )
+        tensors = (*tensors[:-1], tensors[-1].long() if tensors[-1].dtype == torch.bool else tensors[-1])
         _check_rows(tensors, role)
         return TensorBatches(tensors, batch_size or len(tensors[0]))
+    if isinstance(data, tuple) and any(hasattr(part, "toarray") for part in data):
+        raise DataError(f"the {role} data holds a sparse matrix; pass its toarray(), or batches of your own making")
     if isinstance(data, DataLoader):
         return LoaderBatches(data, device)
     if isinstance(data, Dataset):
@@ -234,14 +237,20 @@ def check_columns(training: Batches, test: Batches) -> None:
 
 
 def _is_pair(data: Any) -> bool:
-    return isinstance(data, tuple) and len(data) >= 2 and all(hasattr(part, "__array__") for part in data)
+    if not isinstance(data, tuple) or len(data) < 2 or not hasattr(data[0], "__array__"):
+        return False
+    return all(hasattr(part, "__array__") or _numbers(part) for part in data)
+
+
+def _numbers(part: Any) -> bool:
+    return isinstance(part, list) and all(isinstance(value, (int, float)) for value in part)
 
 
 def _tensor(part: Any, position: int, role: str, dtype: torch.dtype) -> Tensor:
     if isinstance(part, Tensor):
         tensor = part.detach()
     else:
-        array = np.asarray(part)
+        array = _array(part)
         if array.dtype.kind not in "fiub":
             raise DataError(
                 f"array {position} of the {role} data has dtype {array.dtype}; only numbers can be trained on: "
@@ -251,7 +260,19 @@ def _tensor(part: Any, position: int, role: str, dtype: torch.dtype) -> Tensor:
         tensor = torch.from_numpy(np.require(array, requirements=["C", "W"]))
     if tensor.is_floating_point():
         return tensor.to(dtype)
-    return tensor if tensor.is_complex() else tensor.long()
+    return tensor if tensor.is_complex() or tensor.dtype == torch.bool else tensor.long()
+
+
+def _array(part: Any) -> np.ndarray[Any, Any]:
+    """As one array; columns of numbers and flags side by side, and those of pandas that may have gaps, become numbers."""
+    array = np.asarray(part)
+    if array.dtype == object and hasattr(part, "to_numpy"):
+        kinds = {t.kind for t in np.atleast_1d(np.asarray(part.dtypes, dtype=object))}
+        if kinds <= set("iubf"):
+            if part.isna().to_numpy().any():
+                return np.asarray(part.to_numpy(dtype=np.float64, na_value=np.nan))  # of which the user is told
+            return np.asarray(part.to_numpy(dtype=np.float64 if "f" in kinds else np.int64))
+    return array
 
 
 def _check_rows(tensors: tuple[Tensor, ...], role: str) -> None:

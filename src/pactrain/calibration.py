@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pactrain.losses import AnyLoss, LabelsLoss, Loss, predict_batch
+from pactrain.losses import AnyLoss, LabelsLoss, Loss
 from pactrain.modes import evaluating
 
 BINS = 15
@@ -21,7 +21,7 @@ def calibration(model: nn.Module, batches: Iterable[Any], loss: AnyLoss) -> dict
     nll, table, n = 0.0, torch.zeros(BINS, 2, dtype=torch.float64), 0
     with evaluating(model):
         for batch in batches:
-            output, target = predict_batch(model, batch)
+            output, target = loss.read(model, batch)
             chances = loss.probabilities(output.double())
             nll -= float(chances.gather(1, target.unsqueeze(1)).clamp(min=torch.finfo(torch.float64).tiny).log().sum())
             table += _table(chances, target).cpu()

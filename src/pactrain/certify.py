@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from pactrain.audit import data_caveats, digest_data, digest_tensors, of_a_graph, shared_rows
-from pactrain.batches import Batches, as_batches
+from pactrain.batches import Batches, as_batches, check_columns
 from pactrain.caveats import PSI_DRAWS, dropout_note, leaks, measuring_notes, model_caveats
 from pactrain.certificate import DRAWN, MEAN, RANDOMISED, Certificate, Label, Statement, statement
 from pactrain.errors import DataError, PactrainError
@@ -96,11 +96,14 @@ def certify(
     if first is None:
         raise DataError("the data has no batch: nothing can be said without examples")
     loss = resolve(loss, first)
-    as_network_takes(posterior.model, batches, loss)
+    if batches is not data:
+        as_network_takes(posterior.model, batches, loss)
     held_out = None
     if test is not None:
         held_out = as_batches(test, batch_size=None, device=device, dtype=dtype, role="test")
-        as_network_takes(posterior.model, held_out, loss)
+        if held_out is not test:
+            as_network_takes(posterior.model, held_out, loss)
+        check_columns(batches, held_out)
     reasons = [*caveats, *model_caveats(posterior.model), *data_caveats(batches)]
     events = _events(loss, list(priced_priors(posterior)), held_out is not None)
     scene = _Scene(

@@ -197,6 +197,10 @@ def _check(model: nn.Module, *, delta: float, out: str | Path | None, resume: bo
     if not isinstance(model, nn.Module):
         what = f"the class {model.__name__}; make a network of it first" if isinstance(model, type) else repr(model)
         raise PactrainError(f"model must be a torch module, and is {what}")
+    if any(p.dtype == torch.float16 and p.requires_grad for p in model.parameters()):
+        raise PactrainError(
+            "the network has weights in float16, whose range is too small for the stds; use bfloat16 or float32"
+        )
     if resume and out is None:
         raise PactrainError("resume=True goes on with the run in a folder: say which with out=")
 

@@ -75,11 +75,11 @@ class Linearised:
         good = [g for g, loss in zip(GAINS, self.left_out, strict=True) if g >= floor and loss <= wanted]
         return min(self.best_gain(), float(good[0])) if good else self.best_gain()
 
-    def signal(self, gain: float) -> float:
-        """What of the loss left-out examples lose at this gain over what they keep: an estimate from below of signal to noise, the gain that
-        ridge regression would want."""
+    def signal(self, gain: float, chance: float = math.inf) -> float:
+        """What of the loss left-out examples lose at this gain over what they keep: an estimate of signal to noise, the gain that ridge
+        regression would want.  No signal is what an answer without inputs would gain too, down to a loss of `chance`."""
         kept = float(np.interp(gain, GAINS, self.left_out))
-        return self.untrained / max(kept, 1e-300) - 1
+        return min(self.untrained, chance) / max(kept, 1e-300) - 1
 
     def gamma(self, gain: float, std: float) -> float:
         """The γ that has this gain with a prior of the given std."""

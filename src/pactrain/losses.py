@@ -37,12 +37,18 @@ class Loss:
 
     def __call__(self, predict: Predict, batch: Any) -> Tensor:
         """Per-example losses of a batch."""
+        return per_row(self.per_example(*self.read(predict, batch)))
+
+    def read(self, predict: Predict, batch: Any) -> tuple[Tensor, Tensor]:
+        """The network's output on a batch, and the target in the type that the loss takes: class numbers of any, amounts in whole numbers."""
         output, target = predict_batch(predict, batch)
-        return per_row(self.per_example(output, target))
+        if target.is_floating_point() or target.is_complex():
+            return output, target
+        return output, target.long() if self.task == "classification" else target.to(output.dtype)
 
     def with_score(self, predict: Predict, batch: Any) -> tuple[Tensor, Tensor]:
         """Per-example losses, and per-example 0-1 errors (classification) or squared errors (regression)."""
-        output, target = predict_batch(predict, batch)
+        output, target = self.read(predict, batch)
         if self.task == "classification":
             _check_classes(output, target, self.name)
         losses = per_row(self.per_example(output, target))

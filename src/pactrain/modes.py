@@ -5,8 +5,9 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
+from torch.nn.parameter import is_lazy
 
 from pactrain.losses import AnyLoss
 
@@ -34,14 +35,19 @@ def restored_modes(model: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def restored_buffers(model: nn.Module) -> Iterator[None]:
-    """Put the values of all buffers back on leaving."""
-    kept = [(buffer, buffer.clone()) for buffer in model.buffers()]
+    """Inside the block all buffers are copies, so that on leaving they are what they were, whatever was done to them."""
+    kept = [(m, dict(m._buffers)) for m in model.modules()]
+    copies: dict[int, Tensor] = {}
     try:
+        for module, buffers in kept:
+            for name, buffer in buffers.items():
+                if buffer is not None and not is_lazy(buffer):
+                    module._buffers[name] = copies.setdefault(id(buffer), buffer.clone())
         yield
     finally:
-        with torch.no_grad():
-            for buffer, value in kept:
-                buffer.copy_(value)
+        for module, buffers in kept:
+            module._buffers.clear()
+            module._buffers.update(buffers)
 
 
 @contextmanager

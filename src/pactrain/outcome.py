@@ -19,10 +19,11 @@ from pactrain.history import Record, is_fresh
 from pactrain.losses import Loss
 from pactrain.moment import LOG_STD_RANGE, Moment
 from pactrain.options import Options
-from pactrain.preparation import entropy, loss_name
+from pactrain.preparation import loss_name
 from pactrain.problem import Problem
 from pactrain.risks import affordable_draws
 from pactrain.runs import RunFolder
+from pactrain.shares import entropy
 from pactrain.stages import Trainer
 from pactrain.start import Start
 

@@ -3,7 +3,7 @@
 import ctypes
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 from weakref import WeakSet
@@ -17,7 +17,7 @@ from pactrain.batches import Batches, TensorBatches, as_batches
 from pactrain.errors import DataError, PactrainError
 from pactrain.evaluate import Scores, measure
 from pactrain.events import Callback
-from pactrain.losses import LOSSES, AnyLoss, Loss, per_example
+from pactrain.losses import AnyLoss, Loss, per_example
 from pactrain.modes import batch_statistics, restored_buffers, restored_modes
 from pactrain.moment import LOG_STD_RANGE, Moment, log_grid
 from pactrain.posterior import Posterior
@@ -190,19 +190,3 @@ def give_memory_back() -> None:
     if sys.platform == "linux":
         with suppress(OSError, AttributeError):
             ctypes.CDLL(None).malloc_trim(0)
-
-
-def class_shares(batches: Batches, loss: AnyLoss) -> list[float] | None:
-    """Shares of the classes, where the data is held as tensors and every example counts the same in a named loss."""
-    if not (isinstance(batches, TensorBatches) and isinstance(loss, Loss) and loss.name in LOSSES):
-        return None
-    target = batches.tensors[-1]
-    if loss.task != "classification" or target.is_floating_point() or target.ndim != 1:
-        return None
-    counts = torch.bincount(target - target.min())
-    return (counts.double() / len(target)).tolist()
-
-
-def entropy(shares: Sequence[float]) -> float:
-    """The cross-entropy of an answer that knows the shares of the classes and nothing else, in nats."""
-    return -sum(share * math.log(share) for share in shares if share > 0)

@@ -12,7 +12,8 @@ from pactrain.batches import Batches, TensorBatches, check_columns
 from pactrain.errors import DataError
 from pactrain.losses import AnyLoss, resolve
 from pactrain.objectives import training_loss
-from pactrain.preparation import channels_last, class_shares, read_batches
+from pactrain.preparation import channels_last, read_batches
+from pactrain.shares import class_shares
 from pactrain.whole_numbers import as_network_takes
 
 
@@ -45,7 +46,6 @@ def read_problem(
     batches, held_out = read_batches(model, data, rules, device, "training"), None
     if test is not None:
         held_out = read_batches(model, test, rules, device, "test")
-        check_columns(batches, held_out)
     if ranks.world() > 1 and not isinstance(batches, TensorBatches):
         raise DataError("several processes can share an (X, y) pair or a TensorDataset, not batches of your own making")
     sample = next(iter(batches.ordered()), None)
@@ -55,6 +55,8 @@ def read_problem(
     for part in (batches, held_out):
         if part is not None:
             channels_last(model, as_network_takes(model, part, loss), loss)
+    if held_out is not None:
+        check_columns(batches, held_out)
     if isinstance(batches, TensorBatches):
         sample = next(batches.ordered())
     return Problem(batches, held_out, sample, loss, training_loss(bound, loss))

@@ -57,7 +57,8 @@ def estimate_moment(
     if first is None:
         raise PactrainError("the data has no batch: there is nothing to scan")
     loss = resolve(loss, first)
-    as_network_takes(posterior.model, batches, loss)
+    if batches is not data:
+        as_network_takes(posterior.model, batches, loss)
     gamma_grid = np.asarray(list(gammas) if gammas is not None else log_grid(0.5, 200.0, 40), dtype=np.float64)
     std_grid = np.asarray(list(log_stds) if log_stds is not None else np.linspace(*LOG_STD_RANGE, 15))
     if draws < 1 or (np.diff(std_grid) <= 0).any() or (gamma_grid <= 0).any() or (np.diff(gamma_grid) <= 0).any():

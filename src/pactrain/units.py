@@ -34,8 +34,9 @@ from pactrain.evaluate import evaluate
 from pactrain.events import Callback, Event
 from pactrain.losses import AnyLoss, Loss
 from pactrain.posterior import Posterior
-from pactrain.preparation import TRAINED, class_shares, entropy
+from pactrain.preparation import TRAINED
 from pactrain.problem import Problem
+from pactrain.shares import class_shares, entropy
 
 FAR = 30.0
 """How far above one the largest size of a column, or how far from it that of the targets, has to be before units are taken.  Sizes are measured where

@@ -1,33 +1,34 @@
 """Whole numbers where floating-point ones are meant: pixels from 0 to 255, counts, prices."""
 
-from typing import Any
+import itertools
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor, nn
 
 from pactrain.batches import Batches, TensorBatches
-from pactrain.losses import AnyLoss, Loss, per_example
-from pactrain.modes import evaluating, restored_buffers
+from pactrain.losses import AnyLoss, Loss, per_example, predict_batch
+from pactrain.modes import restored_buffers, restored_modes
 
 TRIED = 2
 """Rows that the network is tried with."""
 
+MOST = 4
+"""Inputs in whole numbers up to which any of them may be changed without the others."""
+
 
 def as_network_takes(model: nn.Module, batches: Batches, loss: AnyLoss) -> Batches:
-    """The data with the targets of numbers as floating-point ones; the inputs too, where the network takes them so and not as they are."""
+    """The data with amounts to be learned as floating-point numbers, and those of the inputs that the network takes in no other way, or
+    that it makes into such numbers itself."""
     dtype = next((p.dtype for p in model.parameters() if p.is_floating_point()), None)
     if not isinstance(batches, TensorBatches) or dtype is None:
         return batches
     *inputs, target = batches.tensors
     if isinstance(loss, Loss) and loss.task == "regression" and _whole(target):
         target = target.to(dtype)
-    if any(_whole(part) for part in inputs) and not _takes(model, loss, (*inputs, target)):
-        floats = [part.to(dtype) if _whole(part) else part for part in inputs]
-        looks_up = any(isinstance(m, (nn.Embedding, nn.EmbeddingBag)) for m in model.modules())
-        if not looks_up or _takes(
-            model, loss, (*floats, target)
-        ):  # if neither will do, the message is about more than types
-            inputs = floats
+    whole = [i for i, part in enumerate(inputs) if _whole(part)]
+    if whole:
+        inputs = _inputs(model, loss, inputs, target, whole, dtype)
     batches.tensors = (*inputs, target)
     return batches
 
@@ -36,11 +37,36 @@ def _whole(part: Tensor) -> bool:
     return not part.is_floating_point() and not part.is_complex()
 
 
+def _inputs(
+    model: nn.Module, loss: AnyLoss, inputs: list[Tensor], target: Tensor, whole: list[int], dtype: torch.dtype
+) -> list[Tensor]:
+    """The inputs with as few of the `whole` ones changed as the network asks for."""
+
+    def changed(which: Sequence[int]) -> list[Tensor]:
+        return [part.to(dtype) if i in which else part for i, part in enumerate(inputs)]
+
+    first = _tried(model, loss, inputs, target)
+    if isinstance(first, Tensor):  # a network that looks tokens up takes nothing else
+        same = _tried(model, loss, floats := changed(whole), target)
+        return floats if isinstance(same, Tensor) and torch.equal(first, same) else inputs
+    sizes = range(1, len(whole)) if len(whole) <= MOST else ()
+    for which in itertools.chain.from_iterable(itertools.combinations(whole, size) for size in sizes):
+        if isinstance(_tried(model, loss, some := changed(which), target), Tensor):
+            return some
+    last = _tried(model, loss, floats := changed(whole), target)
+    # if nothing will do, training tells what is wrong beside the types
+    return floats if isinstance(last, Tensor) or "type" in str(first) else inputs
+
+
 @torch.no_grad()
-def _takes(model: nn.Module, loss: AnyLoss, tensors: tuple[Any, ...]) -> bool:
-    with evaluating(model), restored_buffers(model):
-        try:
-            per_example(loss, model, tuple(part[:TRIED] for part in tensors))
-        except Exception:  # training will tell what it is
-            return False
-    return True
+def _tried(model: nn.Module, loss: AnyLoss, inputs: list[Tensor], target: Tensor) -> Tensor | Exception:
+    """What a few rows give in eval mode, or why they give nothing, there or in training."""
+    batch = tuple(part[:TRIED] for part in (*inputs, target))
+    try:
+        with restored_modes(model), restored_buffers(model), torch.random.fork_rng(devices=[]):
+            for mode in (True, False):
+                model.train(mode)
+                out = predict_batch(model, batch)[0] if isinstance(loss, Loss) else per_example(loss, model, batch)
+    except Exception as error:  # training will tell
+        return error
+    return out
