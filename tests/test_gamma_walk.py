@@ -126,6 +126,12 @@ def test_a_slight_fall_is_not_enough() -> None:
     assert in_the_end.here == 2
 
 
+def test_on_the_way_up_a_slight_fall_is_enough() -> None:
+    walk = walked([1.0, 0.99, 0.98, 1.2], seen=0.9)
+    assert (walk.here, list(walk.answers)) == (-2, [0, -1, -2, -3])
+    assert walked([1.0, 0.99, 1.2], seen=0.9, wrong=(0.3, 0.31, 0.3)).here == 0
+
+
 def test_it_goes_no_further_down_where_the_network_is_not_too_sure_of_itself() -> None:
     assert list(walked([0.2, 0.1], slopes="-").answers) == [0]
     soon = walked([3.0, 2.0, 1.0, 0.5], slopes="++-")
