@@ -47,9 +47,9 @@ def test_it_goes_up_where_what_was_seen_is_hardly_fitted() -> None:
     no_better = walked([1.0, 1.1, 0.5, 0.6], seen=0.9)
     assert list(no_better.answers) == [0, -1, 1, 2]
     assert no_better.gamma == pytest.approx(100 / STEP)
-    slightly = walked([1.0, 0.99, 0.9, 0.8, 0.7], seen=0.9)
-    assert list(slightly.answers) == [0, -1, 1, 2, 3]
-    assert slightly.gamma == pytest.approx(100 / STEP**3)
+    more_wrong = walked([1.0, 0.99, 0.9, 0.8, 0.7], seen=0.9, wrong=(0.1, 0.2, 0.1, 0.1, 0.1))
+    assert list(more_wrong.answers) == [0, -1, 1, 2, 3]
+    assert more_wrong.gamma == pytest.approx(100 / STEP**3)
     assert list(walked([1.0, 0.5, 0.6], seen=0.9, most=300.0).answers) == [0, 1, 2]
     assert list(walked([1.0, 0.5, 0.6], seen=0.4).answers) == [0, 1, 2]
 
@@ -127,7 +127,7 @@ def test_a_slight_fall_is_not_enough() -> None:
 
 
 def test_on_the_way_up_a_slight_fall_is_enough() -> None:
-    walk = walked([1.0, 0.99, 0.98, 1.2], seen=0.9)
+    walk = walked([1.0, 0.99, 0.98, 1.2], seen=0.9, most=1e4)
     assert (walk.here, list(walk.answers)) == (-2, [0, -1, -2, -3])
     assert walked([1.0, 0.99, 1.2], seen=0.9, wrong=(0.3, 0.31, 0.3)).here == 0
 
