@@ -343,7 +343,7 @@ def main() -> None:
         "unseen": lambda: table([r for r in shown if r["row"] in UNSEEN], methods),
         "keel": lambda: table([r for r in shown if r["row"] in KEEL], methods),
         "presets": lambda: presets_table(shown),
-        "ablations": lambda: ablation_table(shown),
+        "ablations": lambda: ablation_table([r for r in shown if r["row"] not in KEEL]),
         "epochs": lambda: epochs_table(shown),
     }
     text = tables[options.show]()
