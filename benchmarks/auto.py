@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from rows import KEEL, ROWS, UNSCALED, UNSEEN, Problem
+from rows import COLLECTION, KEEL, ROWS, UNSCALED, UNSEEN, Problem
 from torch import Tensor, nn
 
 import pactrain
@@ -319,9 +319,9 @@ def main() -> None:
     parser.add_argument("--document", type=Path, help="a page to put the table into, between its two marks")
     parser.add_argument(
         "--show",
-        choices=("results", "unseen", "keel", "unscaled", "presets", "ablations", "epochs"),
+        choices=("results", "unseen", "keel", "collection", "unscaled", "presets", "ablations", "epochs"),
         default="results",
-        help="the table of methods, the same on rows that no rule has seen, on those of KEEL, on inputs that were not scaled, of presets, of rules left out, "
+        help="the table of methods, the same on rows that no rule has seen, on those of KEEL, on tables of numbers that come with R, on inputs that were not scaled, of presets, of rules left out, "
         "or of bounds and epochs",
     )
     parser.add_argument("--figure", type=Path, help="draw the differences into this file (.svg, .png, .pdf)")
@@ -338,10 +338,11 @@ def main() -> None:
         results += _carry_out(plan, options)
     shown = [r for r in results if r["row"] in rows]
     tables = {
-        "results": lambda: table([r for r in shown if r["row"] not in UNSEEN | UNSCALED | KEEL], methods),
+        "results": lambda: table([r for r in shown if r["row"] not in UNSEEN | UNSCALED | KEEL | COLLECTION], methods),
         "unscaled": lambda: table([r for r in shown if r["row"] in UNSCALED], methods),
         "unseen": lambda: table([r for r in shown if r["row"] in UNSEEN], methods),
         "keel": lambda: table([r for r in shown if r["row"] in KEEL], methods),
+        "collection": lambda: table([r for r in shown if r["row"] in COLLECTION], methods),
         "presets": lambda: presets_table(shown),
         "ablations": lambda: ablation_table([r for r in shown if r["row"] not in KEEL]),
         "epochs": lambda: epochs_table(shown),

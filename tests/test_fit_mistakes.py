@@ -75,3 +75,10 @@ def test_inputs_and_targets_that_were_not_scaled_are_named() -> None:
     assert any("Column 2 of the inputs" in note and "Scale them" in note for note in notes)
     assert any("targets have values around" in note for note in notes)
     assert not pactrain.fit(torch.nn.Linear(6, 1), (rows()[0], rows()[0][:, :1].clone()), budget="1 epoch").notes
+
+
+def test_whole_numbers_in_batches_of_the_users_own() -> None:
+    x, y = torch.randint(0, 9, (40, 8)), torch.randint(0, 2, (40,))
+    loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(x, y), batch_size=16)
+    with pytest.raises(DataError, match=r"shape \(16, 8\).*torch.int64.*x.float\(\)"):
+        pactrain.fit(nn.Linear(8, 2), loader)

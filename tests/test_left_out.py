@@ -15,6 +15,7 @@ from pactrain.left_out import LeftOut
 from pactrain.losses import AnyLoss, resolve
 from pactrain.posterior import Posterior
 from pactrain.prior import Prior
+from pactrain.shown import Opaque
 from tests.zoo import build, rows
 
 CPU = torch.device("cpu")
@@ -63,10 +64,11 @@ def trained(outputs: int, loss: str, n: int = 25) -> tuple[Posterior, nn.Module,
     return posterior, start, x, y
 
 
-def asked(posterior: Posterior, data: Any, loss: str | AnyLoss) -> LeftOut:
+def asked(posterior: Posterior, data: Any, loss: str | AnyLoss, *, settle: bool = False) -> LeftOut:
     batches = as_batches(data, batch_size=None, device=CPU, dtype=torch.float64)
     chosen = resolve(loss, next(iter(batches.ordered())))
-    return LeftOut(posterior, batches, chosen, sum(len(chosen(posterior.model, b)) for b in batches.ordered()), seed=0)
+    n = sum(len(chosen(posterior.model, b)) for b in batches.ordered())
+    return LeftOut(posterior, batches, chosen, n, seed=0, settle=settle)
 
 
 def refitted(start: nn.Module, x: Tensor, y: Tensor, loss: str) -> tuple[float, float, float]:
@@ -86,6 +88,26 @@ def refitted(start: nn.Module, x: Tensor, y: Tensor, loss: str) -> tuple[float, 
 def test_for_squares_it_is_exactly_refitting_without_the_example() -> None:
     posterior, start, x, y = trained(1, "mse")
     assert asked(posterior, (x, y), "mse").ask(GAMMA)[:2] == pytest.approx(refitted(start, x, y, "mse")[:2], rel=1e-4)
+
+
+@pytest.mark.parametrize("part", [0.0, 0.3, 1.0])
+def test_for_squares_it_is_that_wherever_training_was_ended(part: float) -> None:
+    posterior, start, x, y = trained(1, "mse")
+    with torch.no_grad():
+        for p, first in zip(posterior.model.parameters(), start.parameters(), strict=True):
+            p.copy_(torch.lerp(first, p, part))
+    before = copy.deepcopy(posterior.model.state_dict())
+    settled = asked(posterior, (x, y), "mse", settle=True).ask(GAMMA)
+    assert settled[:2] == pytest.approx(refitted(start, x, y, "mse")[:2], rel=1e-4)
+    assert all(torch.equal(before[k], v) for k, v in posterior.model.state_dict().items())
+    if part < 1:
+        assert asked(posterior, (x, y), "mse").ask(GAMMA).loss != pytest.approx(settled.loss, rel=0.02)
+
+
+def test_losses_without_curvature_cannot_be_settled() -> None:
+    posterior, _, x, y = trained(1, "mse")
+    with pytest.raises(Opaque):
+        asked(posterior, (x, y), "l1", settle=True)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -134,14 +156,14 @@ def test_together_is_one_by_one_and_nothing_is_changed(name: str, monkeypatch: p
     before = copy.deepcopy(model.state_dict())
     batches, loss = TensorBatches(rows(), 16), resolve(None, rows())
     together = LeftOut(posterior, batches, loss, len(batches), seed=0)
-    assert together.quick
+    assert together.examples.quick
     by_rows = together.ask(5.0).loss
-    monkeypatch.setattr("pactrain.left_out.row_factors", refuse)
+    monkeypatch.setattr("pactrain.shown.row_factors", refuse)
     value = together.ask(5.0).loss
     assert by_rows == pytest.approx(value, rel=1e-4)
-    monkeypatch.setattr("pactrain.left_out.NUMBERS_AT_ONCE", 0)
+    monkeypatch.setattr("pactrain.shown.NUMBERS_AT_ONCE", 0)
     alone = LeftOut(posterior, batches, loss, len(batches), seed=0)
-    assert not alone.quick
+    assert not alone.examples.quick
     assert alone.ask(5.0).loss == pytest.approx(value, rel=1e-4)
     assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())
 
@@ -161,4 +183,4 @@ def test_a_loss_that_calls_the_network_twice_is_not_asked() -> None:
         return F.cross_entropy(predict(x) + predict(-x), y, reduction="none")
 
     posterior = Posterior(build("mlp"))
-    assert leave_out(posterior, TensorBatches(rows(), 16), loss, len(rows()[1]), 0) is None
+    assert leave_out(posterior, TensorBatches(rows(), 16), loss, len(rows()[1]), 0, numbers=False) is None

@@ -32,6 +32,7 @@ class Strength:
 
     gamma_variance: float
     classes: bool
+    left_out: float = math.inf  # loss of left-out examples there
 
 
 @dataclass(frozen=True)
@@ -201,7 +202,7 @@ class Rules:
         if found is None:
             return None
         gain = self.gain_for_classes(found, chance(batches, loss)) if classes else found.best_gain()
-        return Strength(found.gamma(gain, 1.0), classes)
+        return Strength(found.gamma(gain, 1.0), classes, found.loss_at(gain))
 
     def gain_for_classes(self, found: Linearised, chance: float = math.inf) -> float:
         """The first guess, where an answer that does not look at the inputs has a loss of `chance`."""

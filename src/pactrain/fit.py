@@ -249,14 +249,17 @@ def _trainer(
         optimizer=options.optimizer,
         scored=problem.loss,
         left_out=left_out,
+        left_out_before=start.strength.left_out if start.strength is not None else 0.0,
     )
 
 
 def _left_out(problem: Problem, start: Start, options: Options) -> LeftOut | None:
     """What a walk in γ asks; None where there is no walk, or some process cannot ask."""
-    walks = options.rules.held == "walk" and start.strength is not None and start.strength.classes
-    walks = walks and problem.trained_on is problem.loss  # a clipped loss cannot be compared with the user's own
-    found = leave_out(start.posterior, problem.batches, problem.trained_on, start.n, options.seed) if walks else None
+    strength, loss, found = start.strength, problem.trained_on, None
+    clipped = loss is not problem.loss  # and cannot be compared with the user's own
+    if options.rules.held == "walk" and strength is not None and not clipped:
+        numbers = not strength.classes
+        found = leave_out(start.posterior, problem.batches, loss, start.n, options.seed, numbers=numbers)
     return None if ranks.largest(float(found is None)) else found
 
 

@@ -8,6 +8,9 @@ better is kept.
 
 Where the examples that it has seen are hardly better off than left-out ones, the network was not let go far enough (inputs that were not
 scaled make all examples look alike to the linearised network): then the walk tries larger γ first.
+
+Where it learns numbers and is too sure of them, one step down is tried, and taken if the loss falls at all: features that were learned from an example, too, help to
+predict it without it, so that these answers are too kind to large γ, if anything.
 """
 
 import math
@@ -16,9 +19,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pactrain.batches import Batches
-from pactrain.left_out import Answer, LeftOut, Opaque
+from pactrain.left_out import Answer, LeftOut
 from pactrain.losses import AnyLoss
 from pactrain.posterior import Posterior
+from pactrain.shown import Opaque
 
 STEP = 10**0.5
 """From one γ down to the next."""
@@ -37,6 +41,10 @@ LEAST_FALL = 1 / 16
 then overstates the loss the more the larger γ is: CNN9 on 3,000 images of CIFAR-10 would fall by another 5 %, and by eleven points of accuracy.  For the same
 reason a loss that is lower at a larger γ is to be believed, however little."""
 
+CREDIBLE = 1.25
+"""Times the left-out loss of the linearised network, before training, up to which that of the trained one is believed where it learns numbers.
+What it has learned should help; if it seems to do harm, the network is too far from linear for one step to tell anything."""
+
 MOST_WEIGHTS = 1 << 22
 """Weights above which there is no walk: each question takes a gradient of the whole network for hundreds of single examples."""
 
@@ -51,6 +59,8 @@ class GammaWalk:
     guess: float
     epochs: int  # of training at one γ
     most: float = 0.0  # γ that no place may exceed, beside the first
+    numbers: bool = False
+    credible: float = 0.0  # left-out loss of numbers at the guess above which nothing is believed
     here: int = 0
     answers: dict[int, Answer] = field(default_factory=dict)
     since: float = 0.0  # epoch at which the present segment began
@@ -63,11 +73,11 @@ class GammaWalk:
 
     @property
     def best(self) -> int:
-        """The last place with a loss below that of the best before it, clearly so on the way down, and no more examples wrong."""
+        """The last place with a loss below that of the best before it, clearly so on the way down for classes, and no more examples wrong."""
         best = 0
         for place, found in self.answers.items():
             before = self.answers[best]
-            least = LEAST_FALL * abs(before.loss) if place > 0 else 0.0
+            least = LEAST_FALL * abs(before.loss) if place > 0 and not self.numbers else 0.0
             if before.loss - found.loss > least and found.wrong <= before.wrong:
                 best = place
         return best
@@ -87,8 +97,10 @@ class GammaWalk:
 
     def _next(self, *, hardly_fitted: bool) -> int | None:
         here = self.here
-        may_rise = here > -STEPS_UP and self.gamma * STEP <= self.most
         too_sure = self.answers[max(0, here)].slope > 0
+        if self.numbers:
+            return 1 if here == 0 and too_sure and self.answers[0].loss <= self.credible else None
+        may_rise = here > -STEPS_UP and self.gamma * STEP <= self.most
         if here == 0 and hardly_fitted and may_rise:
             return -1
         if here > 0:
@@ -118,11 +130,13 @@ def longest(epochs: int) -> int:
     return math.ceil(LENGTHS[0] * epochs) + further * math.ceil(LENGTHS[1] * epochs) + 1
 
 
-def leave_out(posterior: Posterior, batches: Batches, loss: AnyLoss, n: int, seed: int) -> LeftOut | None:
+def leave_out(
+    posterior: Posterior, batches: Batches, loss: AnyLoss, n: int, seed: int, *, numbers: bool
+) -> LeftOut | None:
     """What is asked after each segment; None where it cannot be, or would take too long."""
     if posterior.num_weights > MOST_WEIGHTS:
         return None
     try:
-        return LeftOut(posterior, batches, loss, n, seed)
+        return LeftOut(posterior, batches, loss, n, seed, settle=numbers)
     except (Opaque, RuntimeError, ValueError, IndexError):  # as for the linearised network
         return None

@@ -11,45 +11,34 @@ slope there; one that has memorised it has neither.  No example is held out and 
 
 Where m of n examples are looked at, each stands for n/m of them in W, and is left out as the single one that it is.  The kernel is taken to be
 the same for all outputs, and is averaged over a few random directions among them; curvatures are those along the slopes.
+
+Training that was ended early leaves slopes that do not balance the prior yet, and where examples are nearly remembered (1 − W_j V_jj small) what is
+left of them counts many times over.  With `settle` the linear network is first taken to where training would end.
 """
 
-import itertools
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.func import vmap
 
-from pactrain.batches import Batches, TensorBatches
-from pactrain.calls import call_with
-from pactrain.factors import Factors, SharedGradients, joined, products, row_factors, tapped
-from pactrain.linearised import NUMBERS_AT_ONCE, independent_rows, picked_weights
-from pactrain.losses import AnyLoss, Loss, per_example, scores_of
-from pactrain.modes import evaluating
+from pactrain.batches import Batches
+from pactrain.losses import AnyLoss
 from pactrain.posterior import Posterior
-from pactrain.prior_losses import convolves
 from pactrain.seeds import derive
-
-EXAMPLES, ONE_BY_ONE, SHARED = 1024, 512, 256
-"""Most examples that are looked at: where many go through the network together, each with weights of its own; where they go one
-by one; where they share a forward pass, which each gradient goes back through.  Fewer of n overstate the loss a little."""
-
-NUMBERS = 1 << 24
-"""Most numbers of gradients that are held at a time: weights are picked at random where all of them would be more."""
+from pactrain.shown import Examples, Opaque, Shown
 
 DIRECTIONS = 2
 """Random directions among the outputs over which their kernel is averaged, at most."""
+
+NUDGE = 0.01
+"""Part of the weights' move from the prior's mean by which they are moved to see how the outputs follow."""
 
 DRAWS = 16
 """Draws over which slopes and curvatures of the losses are averaged: it is under noise that they balance the prior."""
 
 Drawn = Callable[[int], AbstractContextManager[Any]]
-
-Shown = tuple[Any, Tensor, Tensor]
-"""A batch, which of its examples are looked at, and the rows of the network's output that belong to these."""
 
 
 class Answer(NamedTuple):
@@ -60,118 +49,87 @@ class Answer(NamedTuple):
     wrong: float  # share of them in another class than the one that their losses ask for
 
 
-class Opaque(Exception):
-    """The loss does not look at one row of the network's output for each example, so that none can be left out."""
-
-
 class LeftOut:
     """Some of the training examples, which can be left out again and again while training goes on."""
 
-    def __init__(self, posterior: Posterior, batches: Batches, loss: AnyLoss, n: int, seed: int) -> None:
-        self.posterior, self.batches, self.loss, self.n, self.seed = posterior, batches, loss, n, seed
-        source = torch.Generator().manual_seed(derive(seed, "left out"))
-        self.alone = isinstance(batches, TensorBatches)  # examples need not share a forward pass
-        self.shown: list[Shown] = []
-        with self._still():
-            sample = int(torch.randint(2**31, (1,), generator=source))
-            self.quick = self._can_together(next(iter(batches.subset(1, sample))))
-            room = EXAMPLES if self.quick else ONE_BY_ONE if self.alone else SHARED
-            for batch in batches.subset(room, sample):
-                rows = self._rows(batch)
-                picked = torch.randperm(len(rows), generator=source)[:room].to(rows.device)
-                self.shown.append((batch, picked, rows[picked]))
-                self._derivatives(self._output(batch), self.shown[-1])  # some losses have no second derivative
-                room -= len(picked)
-                if room <= 0:
-                    break
-        self.count = sum(len(picked) for _, picked, _ in self.shown)
-        self.weights = picked_weights(posterior.num_weights, source, NUMBERS // max(1, self.count))
+    def __init__(
+        self, posterior: Posterior, batches: Batches, loss: AnyLoss, n: int, seed: int, *, settle: bool = False
+    ) -> None:
+        self.posterior, self.n, self.seed, self.settle = posterior, n, seed, settle
+        self.examples = Examples(posterior, batches, loss, seed)
+        with self.examples.still():
+            for shown in self.examples.shown:
+                output = self.examples.output(shown[0]).detach()
+                _, bent = self._derivatives(output, shown)  # some losses have no second derivative
+                negative = bool((self.examples.losses(output, shown[0]) < 0).any())
+                if settle and (negative or not bool((bent > 0).all())):
+                    raise Opaque  # a loss that the linearised network measures in another way, or without curvature
 
     def ask(self, gamma: float, drawn: Drawn | None = None) -> Answer:
         """What the examples' losses would be, each left out, for a posterior that was trained at `gamma`.
 
         `drawn(seed)` puts a draw into the network for the length of a block, if the posterior is not to do it itself.
         """
-        with self._still():
-            outputs = [self._output(batch).detach() for batch, _, _ in self.shown]
+        with self.examples.still():
+            outputs = [self.examples.output(batch).detach() for batch, _, _ in self.examples.shown]
             slopes, curvatures = self._under_noise(drawn or self._sampled)
             directions = self._directions(outputs[0].shape[1:], slopes)
-            kernel = self._kernel_of_rows(directions)
-            kernel = gamma * (self._kernel(directions) if kernel is None else kernel)
-            weights = self.n / self.count * curvatures.clamp(min=0.0).double()
+            kernel = gamma * self.examples.kernel(directions)
+            weights = self.n / self.examples.count * curvatures.clamp(min=0.0).double()
             root = weights.sqrt()
             inner = torch.eye(len(root), dtype=root.dtype, device=root.device) + root[:, None] * kernel * root
             left = root[:, None] * kernel
             own = (kernel.diagonal() - (left * torch.linalg.solve(inner, left)).sum(0)).clamp(min=0.0)
-            moves = (own / (1 - weights * own).clamp(min=1e-6))[:, None] * slopes.double()
+            slopes, rest = slopes.double(), torch.zeros_like(slopes, dtype=torch.float64)
+            if self.settle:
+                rest = self._rest(kernel, weights, slopes)
+                slopes = slopes + curvatures.double()[:, None] * rest
+            moves = rest + (own / (1 - weights * own).clamp(min=1e-6))[:, None] * slopes
             loss, slope, wrong, done = 0.0, 0.0, 0, 0
-            for (batch, picked, rows), output in zip(self.shown, outputs, strict=True):
+            for (batch, picked, rows), output in zip(self.examples.shown, outputs, strict=True):
                 moved = output.clone().reshape(len(output), -1)
                 moved[rows] += moves[done : done + len(rows)].to(moved)
-                wrong += int(_wrong(moved[rows], slopes[done : done + len(rows)]).sum())
+                if not self.settle:
+                    wrong += int(_wrong(moved[rows], slopes[done : done + len(rows)]).sum())
                 moved = moved.reshape(output.shape).requires_grad_()
-                total = self._losses(moved, batch)[picked].double().sum()
+                total = self.examples.losses(moved, batch)[picked].double().sum()
                 loss += float(total.detach())
                 slope += float((torch.autograd.grad(total, moved)[0] * moved.detach()).sum())
                 done += len(rows)
-        return Answer(loss / self.count, slope / self.count, wrong / self.count)
+        return Answer(loss / self.examples.count, slope / self.examples.count, wrong / self.examples.count)
+
+    def _rest(self, kernel: Tensor, weights: Tensor, slopes: Tensor) -> Tensor:
+        """How the outputs would still change if training went on to its end: one Newton step of the linear network, exact for squares.
+
+        The network of the prior's mean, linear around the trained weights, has the outputs  f − JΔ,  and at the end of training
+        f' = f − JΔ − γ n/m K ∂loss/∂f'.
+        """
+        posterior, count = self.posterior, self.n / self.examples.count
+        move = torch.cat([p.detach().reshape(-1) for p in posterior.means()]).to(posterior.prior_mean)
+        move = NUDGE * (move - posterior.prior_mean)
+        parts = []
+        for shift in (move, -move):
+            with torch.no_grad(), posterior.shifted(shift):
+                outputs = [self.examples.output(batch) for batch, _, _ in self.examples.shown]
+            picked = [o.reshape(len(o), -1)[rows] for o, (_, _, rows) in zip(outputs, self.examples.shown, strict=True)]
+            parts.append(torch.cat(picked).double())
+        along = (parts[0] - parts[1]) / (2 * NUDGE)
+        inner = torch.eye(len(kernel), dtype=kernel.dtype, device=kernel.device) + kernel * weights
+        change: Tensor = torch.linalg.solve(inner, along + count * kernel @ slopes)
+        return -change
 
     def _sampled(self, seed: int) -> AbstractContextManager[Any]:
         return self.posterior.sampled(torch.Generator(self.posterior.log_std.device).manual_seed(seed))
-
-    @contextmanager
-    def _still(self) -> Iterator[None]:
-        model = self.posterior.model
-        with independent_rows(model, self.batches, self.loss), evaluating(model):
-            yield
-
-    # -- the network's output, and the losses as a function of it ---------------------------------------------------
-
-    def _output(self, batch: Any, model: Callable[..., Any] | None = None) -> Tensor:
-        """What the network is called for when the loss of a batch is computed, by `model` in its place if given."""
-        seen: list[Any] = []
-
-        def predict(*args: Any, **kwargs: Any) -> Any:
-            seen.append((model or self.posterior.model)(*args, **kwargs))
-            return seen[-1]
-
-        self.loss(predict, batch)
-        output = scores_of(seen[0]) if len(seen) == 1 and isinstance(self.loss, Loss) else next(iter(seen), None)
-        if len(seen) != 1 or not isinstance(output, Tensor) or not output.is_floating_point() or not output.ndim:
-            raise Opaque
-        return output
-
-    def _losses(self, output: Tensor, batch: Any) -> Tensor:
-        return per_example(self.loss, lambda *_, **__: output, batch)
-
-    def _rows(self, batch: Any) -> Tensor:
-        """The row of the output that each example's loss looks at, found from the gradients of two weighted sums."""
-        output = self._output(batch).detach().requires_grad_()
-        losses = self._losses(output, batch)
-        numbers = torch.arange(1.0, len(losses) + 1, dtype=torch.float64, device=losses.device)
-        plain, weighted = (
-            torch.autograd.grad((w * losses.double()).sum(), output, retain_graph=True)[0].reshape(len(output), -1)
-            for w in (torch.ones_like(numbers), numbers)
-        )
-        size = plain.double().abs().sum(1)
-        rows = size.nonzero()[:, 0]
-        number = weighted.double().abs().sum(1)[rows] / size[rows]
-        example = number.round().long() - 1
-        if (
-            len(rows) != len(losses)
-            or (number - number.round()).abs().max() > 0.1
-            or len(example.unique()) != len(rows)
-        ):
-            raise Opaque
-        return rows[example.argsort()]
 
     def _under_noise(self, drawn: Drawn) -> tuple[Tensor, Tensor]:
         """Slopes of the losses in their outputs, and their curvature along these, averaged over draws of the posterior."""
         parts = []
         for draw in range(DRAWS):
             with torch.no_grad(), drawn(derive(self.seed, "left out", draw)):
-                outputs = [self._output(batch) for batch, _, _ in self.shown]
-            found = [self._derivatives(output, shown) for output, shown in zip(outputs, self.shown, strict=True)]
+                outputs = [self.examples.output(batch) for batch, _, _ in self.examples.shown]
+            found = [
+                self._derivatives(output, shown) for output, shown in zip(outputs, self.examples.shown, strict=True)
+            ]
             parts.append((torch.cat([slope for slope, _ in found]), torch.cat([curvature for _, curvature in found])))
         slopes, curvatures = zip(*parts, strict=True)
         return torch.stack(slopes).mean(0), torch.stack(curvatures).mean(0)
@@ -180,7 +138,7 @@ class LeftOut:
         """The slope of each loss, and its curvature along that slope: along other directions a loss is flat, or soon will be."""
         batch, _, rows = shown
         output = output.detach().requires_grad_()
-        slope = torch.autograd.grad(self._losses(output, batch).sum(), output, create_graph=True)[0]
+        slope = torch.autograd.grad(self.examples.losses(output, batch).sum(), output, create_graph=True)[0]
         flat = slope.detach().reshape(len(output), -1)
         along = (flat / flat.norm(dim=1, keepdim=True).clamp(min=1e-30)).reshape(output.shape)
         bent = None
@@ -188,56 +146,6 @@ class LeftOut:
             bent = torch.autograd.grad((slope * along).sum(), output, allow_unused=True)[0]
         bent = torch.zeros_like(output) if bent is None else bent * along
         return flat[rows], bent.reshape(len(output), -1)[rows].sum(1)
-
-    # -- the kernel -------------------------------------------------------------------------------------------------
-
-    def _kernel_of_rows(self, directions: list[Tensor]) -> Tensor | None:
-        """The kernel of a network of linear layers, where every example is one row; None for any other."""
-        posterior = self.posterior
-        if not self.alone or not all(torch.equal(picked, rows) for _, picked, rows in self.shown):
-            return None
-        variances = (2 * posterior.prior_log_std.detach().double()).exp().tolist()
-        scales = [variances[group] for group in posterior.group_of_parameters]
-        try:
-            parts = [products(self._factors(direction), scales) for direction in directions]
-        except Exception:  # other layers; the gradients themselves take any
-            return None
-        return torch.stack(parts).mean(0)
-
-    def _factors(self, direction: Tensor) -> list[Factors]:
-        """Of the gradients of the outputs in one direction, one row an example."""
-        found = []
-        for batch, picked, _ in self.shown:
-            rows = tuple(t[picked] for t in batch)
-            values = lambda rows=rows: (self._output(rows) * direction).reshape(len(rows[0]), -1).sum(1)  # noqa: E731
-            found.append(row_factors(self.posterior.model, self.posterior.means(), values)[0])
-        return [joined(layer) for layer in zip(*found, strict=True)]
-
-    def _kernel(self, directions: list[Tensor]) -> Tensor:
-        """Inner products of the gradients of the outputs, in stds of the prior, in float64."""
-        params = self.posterior.means()
-        edges = torch.tensor([0, *itertools.accumulate(p.numel() for p in params)])
-        cuts = torch.searchsorted(self.weights, edges).tolist()
-        places = [
-            (self.weights[a:b] - start).to(params[0].device)
-            for a, b, start in zip(cuts, cuts[1:], edges.tolist(), strict=False)
-        ]
-        total = torch.zeros(self.count, self.count, dtype=torch.float64, device=params[0].device)
-        gradients, stds = params[0].new_empty(self.count, len(self.weights)), self._prior_stds()
-        for direction in directions:
-            gradients.zero_()
-            done = 0
-            for size, parts in self._gradients(direction):
-                for g, at, a, b in zip(parts, places, cuts, cuts[1:], strict=False):
-                    if g is not None:
-                        gradients[done : done + size, a:b] = g.reshape(size, -1).index_select(1, at)
-                done += size
-            gradients *= stds
-            total += gradients @ gradients.T
-        for p in params:
-            if p.grad is not None:
-                p.grad.zero_()
-        return total * (self.posterior.num_weights / len(self.weights) / len(directions))
 
     def _directions(self, shape: torch.Size, slopes: Tensor) -> list[Tensor]:
         """Orthogonal unit vectors among the outputs, without their mean where the losses do not see it (as in a softmax)."""
@@ -249,75 +157,6 @@ class LeftOut:
             vectors -= vectors.mean(0)
         spanning = torch.linalg.qr(vectors)[0].to(slopes)
         return [vector.reshape(shape) for vector in spanning.T]
-
-    def _gradients(self, direction: Tensor) -> Iterator[tuple[int, Sequence[Tensor | None]]]:
-        """Gradients of the outputs in one direction, for some examples at a time: how many, and one row an example."""
-        if self.alone and self.quick:
-            yield from self._together(direction)
-            return
-        for batch, picked, rows in self.shown:
-            if self.alone:
-                for j in picked.tolist():
-                    own = self._output(tuple(t[j : j + 1] for t in batch))[0]
-                    yield 1, self._own_gradients((own * direction).sum())
-                continue
-            params = self.posterior.means()
-            with tapped(self.posterior.model, params) as taps:
-                output = self._output(batch)
-            values = (output[rows] * direction).reshape(len(rows), -1).sum(1)
-            gradients = SharedGradients(params, taps, values)
-            for value in values:
-                yield 1, gradients.of(value)
-
-    def _own_gradients(self, value: Tensor) -> list[Tensor | None]:
-        """Gradients of one value, in the memory that training has for gradients."""
-        params = self.posterior.means()
-        for p in params:
-            if p.grad is not None:
-                p.grad.zero_()
-        value.backward(inputs=params)
-        return [p.grad for p in params]
-
-    def _together(self, direction: Tensor) -> Iterator[tuple[int, Sequence[Tensor | None]]]:
-        """Every example has weights of its own, so that one backward pass gives the gradients of each."""
-        posterior = self.posterior
-        weights = {name: p.detach() for name, p in zip(posterior.names, posterior.means(), strict=True)}
-        at_once = max(1, NUMBERS_AT_ONCE // posterior.num_weights)
-        for batch, picked, _ in self.shown:
-            for index in picked.split(at_once):
-                own = {name: w.expand(len(index), *w.shape).requires_grad_() for name, w in weights.items()}
-                output = self._of_each(own, tuple(t[index] for t in batch))
-                value = (output * direction).sum()
-                yield len(index), torch.autograd.grad(value, list(own.values()), allow_unused=True)
-
-    def _of_each(self, own: dict[str, Tensor], rows: tuple[Tensor, ...]) -> Tensor:
-        """Outputs of examples with weights of their own, which have one more dimension than the network's."""
-
-        def one(weights: dict[str, Tensor], *example: Tensor) -> Tensor:
-            return scores_of(call_with(self.posterior.model, weights, tuple(t[None] for t in example)))
-
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")  # vmap warns where it would only loop
-            return self._output(rows, lambda *inputs: vmap(one)(own, *inputs).flatten(0, 1))
-
-    def _can_together(self, batch: Any) -> bool:
-        """Do layers and loss take examples with weights of their own?  (Convolutions do, but not any quicker.)"""
-        posterior = self.posterior
-        few = 2 * posterior.num_weights <= NUMBERS_AT_ONCE
-        if not (self.alone and few and isinstance(self.loss, Loss)) or convolves(posterior.model):
-            return False
-        own = {n: p.detach().expand(2, *p.shape) for n, p in zip(posterior.names, posterior.means(), strict=True)}
-        try:
-            self._of_each(own, tuple(t[:1].expand(2, *t.shape[1:]) for t in batch))
-        except Exception:  # whatever a layer says that vmap cannot take; one at a time takes any
-            return False
-        return True
-
-    def _prior_stds(self) -> Tensor:
-        posterior = self.posterior
-        ends = torch.tensor([at.stop for at in posterior.group_slices])
-        group = torch.searchsorted(ends, self.weights, right=True)
-        return posterior.prior_log_std.detach().exp()[group.to(posterior.prior_log_std.device)]
 
 
 def _wrong(scores: Tensor, slopes: Tensor) -> Tensor:

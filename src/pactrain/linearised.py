@@ -78,8 +78,11 @@ class Linearised:
     def signal(self, gain: float, chance: float = math.inf) -> float:
         """What of the loss left-out examples lose at this gain over what they keep: an estimate of signal to noise, the gain that ridge
         regression would want.  No signal is what an answer without inputs would gain too, down to a loss of `chance`."""
-        kept = float(np.interp(gain, GAINS, self.left_out))
-        return min(self.untrained, chance) / max(kept, 1e-300) - 1
+        return min(self.untrained, chance) / max(self.loss_at(gain), 1e-300) - 1
+
+    def loss_at(self, gain: float) -> float:
+        """Of left-out examples."""
+        return float(np.interp(gain, GAINS, self.left_out))
 
     def gamma(self, gain: float, std: float) -> float:
         """The γ that has this gain with a prior of the given std."""

@@ -141,14 +141,14 @@ class Posterior(nn.Module):
         Call `backward()` inside the block: the gradients of means and log-stds are then those of `posterior(x)`.
         """
         shift = self._noise(generator).mul_(self.log_std.detach().exp())
-        with self._in_place(shift):
+        with self.shifted(shift):
             yield self.model
 
     @contextmanager
     def prior_draw(self, log_std: Tensor, noise: Tensor) -> Iterator[nn.Module]:
         """Inside the block the model's weights are prior mean + exp(log_std)·noise; `log_std` has one entry a group."""
         stds, noise = log_std.exp().to(self.prior_mean), self._in_prior_units(noise, times=True)
-        with self._in_place(None):
+        with self.shifted(None):
             with torch.no_grad():
                 for p, at, group in zip(self.means(), self.parameter_slices, self.group_of_parameters, strict=True):
                     p.copy_(torch.addcmul(self.prior_mean[at], noise[at], stds[group]).view_as(p))
@@ -168,7 +168,7 @@ class Posterior(nn.Module):
         return out
 
     @contextmanager
-    def _in_place(self, shift: Tensor | None) -> Iterator[None]:
+    def shifted(self, shift: Tensor | None) -> Iterator[None]:
         """Inside the block the weights are the means plus `shift`; without one, whatever the caller makes of them."""
         if self._draw is not None:
             raise PactrainError(

@@ -91,9 +91,12 @@ def shapes_named(sample: Any) -> Iterator[None]:
         others = isinstance(error, (PactrainError, torch.OutOfMemoryError, NotImplementedError))
         if others or not isinstance(first, torch.Tensor):
             raise
+        advice = ""
+        if not first.is_floating_point() and "type" in str(error):
+            advice = f". These are whole numbers ({first.dtype}): let your batches hold floating-point ones, x.float()"
         raise DataError(
             f"the network does not take the training data, of which a batch of inputs has the shape {tuple(first.shape)} "
-            f"(examples first): {error}"
+            f"(examples first): {error}{advice}"
         ) from error
 
 

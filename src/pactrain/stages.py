@@ -71,6 +71,7 @@ class Trainer:
         optimizer: OptimizerFactory | None = None,
         scored: AnyLoss | None = None,
         left_out: LeftOut | None = None,
+        left_out_before: float = 0.0,
     ) -> None:
         self.posterior, self.batches, self.loss, self.bound, self.rules = posterior, batches, loss, bound, rules
         self.seed, self.steps_per_epoch, self.start_loss, self.budget = seed, steps_per_epoch, start_loss, budget
@@ -78,7 +79,9 @@ class Trainer:
         self.progress = Progress()
         self.stage1_end: Snapshot | None = None
         epochs = rules.stage1_epochs(steps_per_epoch)
-        self.walker: Walker | None = walker_from(held_gamma, epochs, left_out, most=rules.gamma_max)
+        self.walker: Walker | None = walker_from(
+            held_gamma, epochs, left_out, most=rules.gamma_max, before=left_out_before
+        )
         self.pace = Pace(rules, budget, steps_per_epoch, self.walker.walk if self.walker is not None else None)
         lowest, highest = float(moment.log_stds[0]), float(moment.log_stds[-1])
         self.range = (max(lowest, math.log(rules.min_prior_std)) if rules.min_prior_std else lowest, highest)

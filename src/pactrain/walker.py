@@ -7,7 +7,7 @@ from torch import Tensor
 
 from pactrain import ranks
 from pactrain.curvature import CurvatureStds
-from pactrain.gamma_walk import FEWEST_EPOCHS, GammaWalk
+from pactrain.gamma_walk import CREDIBLE, FEWEST_EPOCHS, GammaWalk
 from pactrain.history import Record
 from pactrain.kept import Kept
 from pactrain.left_out import Answer, LeftOut
@@ -56,8 +56,9 @@ def _whole(curvature: CurvatureStds) -> dict[str, Tensor]:
     return {"prior": curvature.posterior.prior_log_std, **curvature.best()}
 
 
-def walker_from(gamma: float, epochs: int, left_out: LeftOut | None, *, most: float) -> Walker | None:
-    """With so many epochs at one γ, and no γ above `most`; None where nothing can be asked, or a segment would be too short."""
+def walker_from(gamma: float, epochs: int, left_out: LeftOut | None, *, most: float, before: float) -> Walker | None:
+    """With so many epochs at one γ, no γ above `most`, and a left-out loss of `before` as the linearised network saw it; None where nothing
+    can be asked, or a segment would be too short."""
     if left_out is None or epochs < FEWEST_EPOCHS:
         return None
-    return Walker(GammaWalk(gamma, epochs, most), left_out)
+    return Walker(GammaWalk(gamma, epochs, most, left_out.settle, CREDIBLE * before), left_out)
