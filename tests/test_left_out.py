@@ -98,10 +98,61 @@ def test_for_squares_it_is_that_wherever_training_was_ended(part: float) -> None
             p.copy_(torch.lerp(first, p, part))
     before = copy.deepcopy(posterior.model.state_dict())
     settled = asked(posterior, (x, y), "mse", settle=True).ask(GAMMA)
-    assert settled[:2] == pytest.approx(refitted(start, x, y, "mse")[:2], rel=1e-4)
+    assert settled.loss == pytest.approx(refitted(start, x, y, "mse")[0], rel=1e-4)
     assert all(torch.equal(before[k], v) for k, v in posterior.model.state_dict().items())
     if part < 1:
         assert asked(posterior, (x, y), "mse").ask(GAMMA).loss != pytest.approx(settled.loss, rel=0.02)
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_some_examples_stand_for_all_wherever_the_prior_is(outputs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = torch.Generator().manual_seed(0)
+    x, target = (torch.randn(400, k, generator=source, dtype=torch.float64) for k in (4, outputs))
+    y, weight = x @ torch.randn(4, outputs, generator=source, dtype=torch.float64) + target, x[:, 0].exp()
+
+    def loss(predict: Any, batch: Any) -> Tensor:
+        a, b, w = batch
+        return torch.as_tensor(w * (predict(a) - b).square().sum(1))
+
+    torch.manual_seed(0)
+    posterior = Posterior(nn.Linear(4, outputs).double(), Prior(per="model", std=STD))
+    with torch.no_grad():
+        posterior.prior_mean += 0.3
+        posterior.log_std.fill_(-20.0)
+        posterior.prior_log_std.fill_(torch.tensor(STD).log())
+    # ridge regression around the prior's mean, each example left out
+    inputs = torch.cat([x, torch.ones(400, 1, dtype=x.dtype)], 1)
+    matrix, bias = posterior.prior_mean.split([4 * outputs, outputs])
+    residual = y - inputs @ torch.cat([matrix.view(outputs, 4), bias[:, None]], 1).T
+    total = 0.0
+    for j in range(400):
+        rest = torch.arange(400) != j
+        scaled = inputs[rest] * weight[rest, None]
+        inner = scaled.T @ inputs[rest] + torch.eye(5, dtype=x.dtype) / (2 * GAMMA * STD**2)
+        move = torch.linalg.solve(inner, scaled.T @ residual[rest])
+        total += float(weight[j] * (residual[j] - inputs[j] @ move).square().sum()) / 400
+    whole = asked(posterior, [(x, y, weight)], loss, settle=True)
+    assert whole.examples.count == 256  # of a batch that is shared
+    assert whole.ask(GAMMA).loss == pytest.approx(total, rel=0.1)
+    monkeypatch.setattr("pactrain.shown.SHARED", 400)
+    assert asked(posterior, [(x, y, weight)], loss, settle=True).ask(GAMMA).loss == pytest.approx(total, rel=1e-5)
+
+
+def test_that_numbers_are_too_sure_does_not_depend_on_where_their_zero_is() -> None:
+    posterior, _, x, y = trained(1, "mse")
+    here = asked(posterior, (x, y), "mse", settle=True).ask(GAMMA)
+    with torch.no_grad():
+        list(posterior.model.parameters())[-1].add_(50.0)
+        posterior.prior_mean[-1] += 50.0
+    there = asked(posterior, (x, y + 50.0), "mse", settle=True).ask(GAMMA)
+    assert there[:2] == pytest.approx(here[:2], rel=1e-6)
+
+
+def test_whole_images_as_outputs_are_not_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
+    posterior, _, x, y = trained(1, "mse")
+    monkeypatch.setattr("pactrain.left_out.NUMBERS", 24)
+    with pytest.raises(Opaque):
+        asked(posterior, (x, y), "mse", settle=True)
 
 
 def test_losses_without_curvature_cannot_be_settled() -> None:

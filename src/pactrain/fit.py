@@ -15,6 +15,7 @@ from torch import nn
 from pactrain import ranks
 from pactrain.auto import Rules, rules_for
 from pactrain.batches import PriorRows
+from pactrain.bounds.unbounded import Unbounded
 from pactrain.budget import Budget, parse_budget
 from pactrain.caveats import check_disjoint
 from pactrain.certificate import Certificate
@@ -229,7 +230,8 @@ def _trainer(
     )
     training_mode(posterior.model)
     held_gamma = ranks.from_first(rules.held_gamma(start.strength, std))[0]
-    left_out = _left_out(problem, start, options)
+    # other bounds set the weight of the divergence themselves
+    left_out = _left_out(problem, start, options) if isinstance(objective, Unbounded) else None
     give_memory_back()
     return Trainer(
         posterior,
@@ -249,7 +251,7 @@ def _trainer(
         optimizer=options.optimizer,
         scored=problem.loss,
         left_out=left_out,
-        left_out_before=start.strength.left_out if start.strength is not None else 0.0,
+        left_out_before=ranks.from_first(start.strength.left_out if start.strength is not None else 0.0)[0],
     )
 
 

@@ -27,7 +27,7 @@ from pactrain.batches import Batches
 from pactrain.losses import AnyLoss
 from pactrain.posterior import Posterior
 from pactrain.seeds import derive
-from pactrain.shown import Examples, Opaque, Shown
+from pactrain.shown import NUMBERS, Examples, Opaque, Shown
 
 DIRECTIONS = 2
 """Random directions among the outputs over which their kernel is averaged, at most."""
@@ -59,11 +59,12 @@ class LeftOut:
         self.examples = Examples(posterior, batches, loss, seed)
         with self.examples.still():
             for shown in self.examples.shown:
-                output = self.examples.output(shown[0]).detach()
+                output = self.examples.outputs(shown[0])
                 _, bent = self._derivatives(output, shown)  # some losses have no second derivative
-                negative = bool((self.examples.losses(output, shown[0]) < 0).any())
-                if settle and (negative or not bool((bent > 0).all())):
-                    raise Opaque  # a loss that the linearised network measures in another way, or without curvature
+                if settle and not (bool((bent > 0).all()) and torch.finfo(output.dtype).eps < NUDGE**2):
+                    raise Opaque  # settling takes a curvature, and outputs that show a small move
+                if self.examples.count * output[0].numel() > NUMBERS:
+                    raise Opaque  # whole images as outputs
 
     def ask(self, gamma: float, drawn: Drawn | None = None) -> Answer:
         """What the examples' losses would be, each left out, for a posterior that was trained at `gamma`.
@@ -71,11 +72,12 @@ class LeftOut:
         `drawn(seed)` puts a draw into the network for the length of a block, if the posterior is not to do it itself.
         """
         with self.examples.still():
-            outputs = [self.examples.output(batch).detach() for batch, _, _ in self.examples.shown]
+            outputs = [self.examples.outputs(batch) for batch, _, _ in self.examples.shown]
             slopes, curvatures = self._under_noise(drawn or self._sampled)
             directions = self._directions(outputs[0].shape[1:], slopes)
             kernel = gamma * self.examples.kernel(directions)
-            weights = self.n / self.examples.count * curvatures.clamp(min=0.0).double()
+            curvatures = curvatures.clamp(min=0.0).double()
+            weights = self.n / self.examples.count * curvatures
             root = weights.sqrt()
             inner = torch.eye(len(root), dtype=root.dtype, device=root.device) + root[:, None] * kernel * root
             left = root[:, None] * kernel
@@ -83,7 +85,7 @@ class LeftOut:
             slopes, rest = slopes.double(), torch.zeros_like(slopes, dtype=torch.float64)
             if self.settle:
                 rest = self._rest(kernel, weights, slopes)
-                slopes = slopes + curvatures.double()[:, None] * rest
+                slopes = slopes + curvatures[:, None] * rest
             moves = rest + (own / (1 - weights * own).clamp(min=1e-6))[:, None] * slopes
             loss, slope, wrong, done = 0.0, 0.0, 0, 0
             for (batch, picked, rows), output in zip(self.examples.shown, outputs, strict=True):
@@ -94,7 +96,10 @@ class LeftOut:
                 moved = moved.reshape(output.shape).requires_grad_()
                 total = self.examples.losses(moved, batch)[picked].double().sum()
                 loss += float(total.detach())
-                slope += float((torch.autograd.grad(total, moved)[0] * moved.detach()).sum())
+                grown = moved.detach()
+                if self.settle:  # numbers are grown from their mean, wherever that is
+                    grown = grown - grown[rows].mean(0)
+                slope += float((torch.autograd.grad(total, moved)[0] * grown).sum())
                 done += len(rows)
         return Answer(loss / self.examples.count, slope / self.examples.count, wrong / self.examples.count)
 
@@ -110,7 +115,7 @@ class LeftOut:
         parts = []
         for shift in (move, -move):
             with torch.no_grad(), posterior.shifted(shift):
-                outputs = [self.examples.output(batch) for batch, _, _ in self.examples.shown]
+                outputs = [self.examples.outputs(batch) for batch, _, _ in self.examples.shown]
             picked = [o.reshape(len(o), -1)[rows] for o, (_, _, rows) in zip(outputs, self.examples.shown, strict=True)]
             parts.append(torch.cat(picked).double())
         along = (parts[0] - parts[1]) / (2 * NUDGE)
@@ -123,16 +128,16 @@ class LeftOut:
 
     def _under_noise(self, drawn: Drawn) -> tuple[Tensor, Tensor]:
         """Slopes of the losses in their outputs, and their curvature along these, averaged over draws of the posterior."""
-        parts = []
+        slopes = curvatures = torch.zeros(())
         for draw in range(DRAWS):
             with torch.no_grad(), drawn(derive(self.seed, "left out", draw)):
-                outputs = [self.examples.output(batch) for batch, _, _ in self.examples.shown]
+                outputs = [self.examples.outputs(batch) for batch, _, _ in self.examples.shown]
             found = [
                 self._derivatives(output, shown) for output, shown in zip(outputs, self.examples.shown, strict=True)
             ]
-            parts.append((torch.cat([slope for slope, _ in found]), torch.cat([curvature for _, curvature in found])))
-        slopes, curvatures = zip(*parts, strict=True)
-        return torch.stack(slopes).mean(0), torch.stack(curvatures).mean(0)
+            slopes = slopes + torch.cat([slope for slope, _ in found]) / DRAWS
+            curvatures = curvatures + torch.cat([curvature for _, curvature in found]) / DRAWS
+        return slopes, curvatures
 
     def _derivatives(self, output: Tensor, shown: Shown) -> tuple[Tensor, Tensor]:
         """The slope of each loss, and its curvature along that slope: along other directions a loss is flat, or soon will be."""

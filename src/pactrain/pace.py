@@ -18,7 +18,7 @@ class Pace:
         self.stage1_limit, self.stage2_limit = budget.epochs_of_stages(rule_epochs, rules)
         if walk is not None:
             room = sys.maxsize if budget.epochs is None else budget.epochs - self.stage2_limit
-            self.stage1_limit = min(room, longest(rule_epochs))
+            self.stage1_limit = min(room, longest(rule_epochs, numbers=walk.numbers))
 
     def _done_and_limit(self, p: Progress) -> tuple[int, int]:
         return (p.stage1_epochs, self.stage1_limit) if p.stage == 1 else (p.stage2_epochs, self.stage2_limit)

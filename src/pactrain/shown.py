@@ -25,7 +25,7 @@ EXAMPLES, ONE_BY_ONE, SHARED = 1024, 512, 256
 by one; where they share a forward pass, which each gradient goes back through.  Fewer of n overstate the loss a little."""
 
 NUMBERS = 1 << 24
-"""Most numbers of gradients that are held at a time: weights are picked at random where all of them would be more."""
+"""Most numbers of gradients that are held at a time: weights are picked at random where all of them would be more.  Most outputs, too."""
 
 Shown = tuple[Any, Tensor, Tensor]
 """A batch, which of its examples are looked at, and the rows of the network's output that belong to these."""
@@ -80,13 +80,18 @@ class Examples:
             raise Opaque
         return output
 
+    @torch.no_grad()
+    def outputs(self, batch: Any) -> Tensor:
+        """The same, of the network as it is, and nothing to go back through."""
+        return self.output(batch)
+
     def losses(self, output: Tensor, batch: Any) -> Tensor:
         """Of a batch, if the network said this."""
         return per_example(self.loss, lambda *_, **__: output, batch)
 
     def _rows(self, batch: Any) -> Tensor:
         """The row of the output that each example's loss looks at, found from the gradients of two weighted sums."""
-        output = self.output(batch).detach().requires_grad_()
+        output = self.outputs(batch).requires_grad_()
         losses = self.losses(output, batch)
         numbers = torch.arange(1.0, len(losses) + 1, dtype=torch.float64, device=losses.device)
         plain, weighted = (

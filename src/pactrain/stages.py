@@ -248,6 +248,10 @@ class Trainer:
         curvature.rest()  # the stds follow from that weight
         return over, record
 
+    def end_walk(self) -> None:
+        """Stay at the present γ."""
+        self.walker, self.pace = None, Pace(self.rules, self.budget, self.steps_per_epoch, None)
+
     def measured_now(self, risk: float) -> Record:
         """What a record of this epoch would say after a look."""
         return self._measured(risk, self._measured.look(self.progress.epoch))

@@ -64,6 +64,8 @@ def unpack(trainer: "Trainer", tensors: dict[str, Tensor], values: dict[str, Any
         trainer.stage1_end = Snapshot(**{f.name: tensors[f"stage1/{f.name}"].to(device) for f in fields(Snapshot)})
     if trainer.optimizer is not None:
         unpack_optimizer(trainer.optimizer, tensors, values["optimizer"])
+    if values["walk"] is None:  # of a version that did not walk here: it ends as it would have ended there
+        trainer.end_walk()
     if trainer.walker is not None:
         trainer.walker.load(_below("best/", tensors), values["walk"])
         trainer.held_gamma = trainer.walker.walk.gamma
