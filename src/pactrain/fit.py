@@ -13,7 +13,7 @@ from safetensors.torch import save as save_bytes
 from torch import nn
 
 from pactrain import ranks
-from pactrain.auto import Rules, rules_for
+from pactrain.auto import Rules, normalised_classes, rules_for
 from pactrain.batches import PriorRows
 from pactrain.bounds.unbounded import Unbounded
 from pactrain.budget import Budget, parse_budget
@@ -229,7 +229,8 @@ def _trainer(
         start_log_std=math.log(std),
     )
     training_mode(posterior.model)
-    held_gamma = ranks.from_first(rules.held_gamma(start.strength, std))[0]
+    normalised = start.counted * normalised_classes(posterior.model, problem.trained_on, problem.sample)
+    held_gamma = ranks.from_first(rules.held_gamma(start.strength, std, normalised=normalised))[0]
     # other bounds set the weight of the divergence themselves
     left_out = _left_out(problem, start, options) if isinstance(objective, Unbounded) else None
     give_memory_back()

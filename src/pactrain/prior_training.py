@@ -7,7 +7,7 @@ from torch import nn
 from torch.nn.modules.dropout import _DropoutNd
 
 from pactrain import ranks
-from pactrain.auto import AUTO
+from pactrain.auto import AUTO, normalised_classes
 from pactrain.batches import Batches, BoundRows, PriorRows, TensorBatches
 from pactrain.errors import DataError, PactrainError
 from pactrain.events import Event, silent
@@ -49,6 +49,9 @@ def train_prior(model: nn.Module, rows: PriorRows, *, loss: AnyLoss, options: Op
     std = AUTO.start_std(posterior, bound)
     posterior.reset_std(std)
     training_mode(model)
+    sample = next(iter(rows.ordered()))
+    normalised = len(rows) * normalised_classes(model, loss, sample)
+    gamma = AUTO.held_gamma(AUTO.strength(model, rows, loss, seed), std, normalised=normalised)
     trainer = Trainer(
         posterior,
         rows,
@@ -56,8 +59,8 @@ def train_prior(model: nn.Module, rows: PriorRows, *, loss: AnyLoss, options: Op
         bound,
         AUTO,
         moment=moment,
-        lr=AUTO.rate(std, posterior, loss, next(iter(rows.ordered()))),
-        held_gamma=ranks.from_first(AUTO.held_gamma(AUTO.strength(model, rows, loss, seed), std))[0],
+        lr=AUTO.rate(std, posterior, loss, sample),
+        held_gamma=ranks.from_first(gamma)[0],
         seed=derive(seed, "prior"),
         steps_per_epoch=steps,
         start_loss=start["loss"],
