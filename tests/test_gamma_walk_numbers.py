@@ -11,7 +11,7 @@ import pactrain
 from pactrain import runs
 from pactrain.auto import AUTO
 from pactrain.events import Event
-from pactrain.gamma_walk import STEP, GammaWalk
+from pactrain.gamma_walk import LEAST_EXPLAINED, STEP, GammaWalk
 from pactrain.left_out import Answer
 from pactrain.models.mlp import mlp
 
@@ -19,19 +19,19 @@ SHORT = AUTO.replace(fixed_epochs=16)
 
 
 def numbers_walked(*answers: tuple[float, float]) -> GammaWalk:
-    """The answers are losses and slopes; losses up to 1 are believed."""
+    """The answers are losses and slopes; one answer for all would have a loss of 2, and losses up to 1 are believed."""
     walk = GammaWalk(100.0, 40, 2000.0, numbers=True, credible=1.0)
     for k, (loss, slope) in enumerate(answers):
-        if not walk.go_on(Answer(loss, slope, 0.0), 40.0 + 10 * k, seen=0.9 * loss):
+        if not walk.go_on(Answer(loss, slope, loss / 2), 40.0 + 10 * k, seen=0.9 * loss):
             break
     return walk
 
 
-def test_for_numbers_it_takes_one_step_down_if_the_loss_falls_at_all() -> None:
-    further = numbers_walked((0.5, 0.1), (0.499, 0.1), (0.3, 0.1))
+def test_for_numbers_it_takes_one_step_down_if_that_explains_more() -> None:
+    further = numbers_walked((0.5, 0.1), (0.5 - 2.1 * LEAST_EXPLAINED, 0.1), (0.3, 0.1))
     assert list(further.answers) == [0, 1]
     assert further.gamma == pytest.approx(100 / STEP)
-    assert numbers_walked((0.5, 0.1), (0.501, 0.1)).gamma == 100
+    assert numbers_walked((0.5, 0.1), (0.5 - 1.9 * LEAST_EXPLAINED, 0.1)).gamma == 100
 
 
 def test_for_numbers_it_stays_where_the_network_is_not_too_sure_or_its_answer_not_believed() -> None:

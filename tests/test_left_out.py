@@ -145,7 +145,9 @@ def test_that_numbers_are_too_sure_does_not_depend_on_where_their_zero_is() -> N
         list(posterior.model.parameters())[-1].add_(50.0)
         posterior.prior_mean[-1] += 50.0
     there = asked(posterior, (x, y + 50.0), "mse", settle=True).ask(GAMMA)
-    assert there[:2] == pytest.approx(here[:2], rel=1e-6)
+    assert there == pytest.approx(here, rel=1e-6)
+    mean = posterior.model(x).detach().mean()
+    assert there.wrong == pytest.approx(there.loss / float((mean - y - 50.0).square().mean()), rel=1e-6)
 
 
 def test_whole_images_as_outputs_are_not_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,7 +46,7 @@ class Answer(NamedTuple):
 
     loss: float
     slope: float  # of the loss as all outputs grow: above zero, the network is too sure of itself
-    wrong: float  # share of them in another class than the one that their losses ask for
+    wrong: float  # share of them in another class than the one that their losses ask for; of numbers, their loss over that of one answer for all
 
 
 class LeftOut:
@@ -87,7 +87,7 @@ class LeftOut:
                 rest = self._rest(kernel, weights, slopes)
                 slopes = slopes + curvatures[:, None] * rest
             moves = rest + (own / (1 - weights * own).clamp(min=1e-6))[:, None] * slopes
-            loss, slope, wrong, done = 0.0, 0.0, 0, 0
+            loss, slope, wrong, constant, done = 0.0, 0.0, 0, 0.0, 0
             for (batch, picked, rows), output in zip(self.examples.shown, outputs, strict=True):
                 moved = output.clone().reshape(len(output), -1)
                 moved[rows] += moves[done : done + len(rows)].to(moved)
@@ -98,10 +98,13 @@ class LeftOut:
                 loss += float(total.detach())
                 grown = moved.detach()
                 if self.settle:  # numbers are grown from their mean, wherever that is
-                    grown = grown - grown[rows].mean(0)
+                    mean = output[rows].mean(0)
+                    grown = grown - mean
+                    constant += float(self.examples.losses(mean.expand_as(output), batch)[picked].double().sum())
                 slope += float((torch.autograd.grad(total, moved)[0] * grown).sum())
                 done += len(rows)
-        return Answer(loss / self.examples.count, slope / self.examples.count, wrong / self.examples.count)
+        count = self.examples.count
+        return Answer(loss / count, slope / count, loss / max(constant, 1e-300) if self.settle else wrong / count)
 
     def _rest(self, kernel: Tensor, weights: Tensor, slopes: Tensor) -> Tensor:
         """How the outputs would still change if training went on to its end: one Newton step of the linear network, exact for squares.
