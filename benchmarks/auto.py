@@ -183,8 +183,9 @@ def table(results: list[dict[str, Any]], methods: list[str]) -> str:
         cells = []
         for m in scored:
             values = [kept[row, s, m]["score"] for s in seeds if (row, s, m) in kept]
-            spread = f" ± {statistics.stdev(values):.2f}" if len(values) > 1 else ""
-            cells.append(f"{abs(statistics.mean(values)):.2f}{spread}" if values else "")
+            places = 2 if not values or abs(values[0]) >= 0.2 else 4
+            spread = f" ± {statistics.stdev(values):.{places}f}" if len(values) > 1 else ""
+            cells.append(f"{abs(statistics.mean(values)):.{places}f}{spread}" if values else "")
         paired = [s for s in seeds if (row, s, "adamw") in kept and (row, s, "adam") in kept]
         ours = [kept[row, s, "auto"]["score"] for s in paired]
         difference = relative = times = ""
@@ -344,7 +345,7 @@ def main() -> None:
         "keel": lambda: table([r for r in shown if r["row"] in KEEL], methods),
         "collection": lambda: table([r for r in shown if r["row"] in COLLECTION], methods),
         "presets": lambda: presets_table(shown),
-        "ablations": lambda: ablation_table([r for r in shown if r["row"] not in KEEL]),
+        "ablations": lambda: ablation_table([r for r in shown if r["row"] not in UNSEEN | KEEL | COLLECTION]),
         "epochs": lambda: epochs_table(shown),
     }
     text = tables[options.show]()
