@@ -96,7 +96,7 @@ class Rules:
     # row-normalised features), up to `gamma_max`.
     # "walk" begins there and, for classes, goes down from it where the trained network is too sure of left-out examples (up where hardly
     # anything was fitted), to where their loss is clearly lower and no more are wrong (`gamma_walk.py`): with 30 % of the labels of digits at
-    # random, 95 % against 79 %.  For numbers it is one step at most (Carseats: rmse 1.13 against 1.20).
+    # random, 95 % against 79 %.  For numbers it is one step at most (Carseats: rmse 1.15 against 1.20).
     # Networks with BatchNorm that learn classes have γ n = `normalised_gamma_n`, so that the divergence has the same weight however many examples there
     # are: their output does not depend on the size of the weights in front of it, so that a distance from the initial weights says little, and deep ones have
     # gradients so large at first that a gain of 1 hardly lets them learn (VGG13 at width 1/8 on 2,000 images of CIFAR-10: γ = 4 and 37 % accuracy, 48 %
