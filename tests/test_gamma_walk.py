@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 import pactrain
 from pactrain import runs
-from pactrain.auto import AUTO
+from pactrain.auto import AUTO, CERTIFY
 from pactrain.events import Event
 from pactrain.gamma_walk import LEAST_FALL, LENGTHS, STEP, STEPS_DOWN, GammaWalk, longest
 from pactrain.kept import Kept
@@ -193,6 +193,16 @@ def test_networks_with_batchnorm_are_held_where_they_can_learn() -> None:
     assert of_numbers.metrics["held_gamma"] != AUTO.gamma_max  # γ comes from the linearised network, as always
     frozen = nn.Sequential(nn.BatchNorm1d(10, affine=False), *problem(0.0)[0].children())
     assert pactrain.fit(frozen, data, preset=SHORT).metrics["left_out"] is not None
+
+
+def test_the_divergence_of_networks_with_batchnorm_has_one_weight_however_many_examples_there_are() -> None:
+    assert AUTO.held_gamma(None, 0.1, normalised=5000) * 5000 == pytest.approx(AUTO.normalised_gamma_n)
+    assert AUTO.held_gamma(None, 0.1, normalised=10) == AUTO.gamma_max
+    assert AUTO.held_gamma(None, 0.1) == CERTIFY.held_gamma(None, 0.1, normalised=5000) == AUTO.gamma_max
+    model = nn.Sequential(nn.Linear(10, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2))
+    x = torch.randn(500, 10, generator=torch.Generator().manual_seed(0))
+    result = pactrain.fit(model, (x, (x[:, 0] > 0).long()), preset=AUTO.replace(fixed_epochs=2))
+    assert result.metrics["held_gamma"] == pytest.approx(AUTO.normalised_gamma_n / 500)
 
 
 @pytest.mark.parametrize("epoch", [8, 17, 19])
