@@ -1,7 +1,7 @@
 """Fingerprints of data and weights, and signs that data is not what a certificate needs."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -9,6 +9,16 @@ from torch import Tensor
 
 from pactrain.batches import Batches, TensorBatches
 from pactrain.nodes import Nodes, shared_nodes
+from pactrain.statement import Caveat
+
+LOOKED_AT, COMPARISONS = 100, 500_000_000
+"""Repeated rows that are compared with all others, and numbers that are compared at most."""
+
+NEAR = 2
+"""Columns in which a near repeat may differ: another category changes two columns of zeros and ones."""
+
+MOST_NUMBERS = 50_000_000
+"""Numbers in a table that is put together from batches to look for copies."""
 
 
 def digest_tensors(tensors: Iterable[Tensor]) -> str:
@@ -52,39 +62,99 @@ def row_digests(batches: TensorBatches) -> list[bytes]:
 
 
 def shared_rows(first: Batches, second: Batches) -> int:
-    """How many rows, or nodes of a graph, of `second` stand in `first` too; 0 where the data cannot be read row by row."""
+    """How many rows, or nodes of a graph, of `second` are copies of those of `first`; 0 where that cannot be seen."""
     one, other = (next(iter(b.ordered()), None) for b in (first, second))
     if isinstance(one, Nodes) and isinstance(other, Nodes):
         return shared_nodes(one, other)
-    if not (isinstance(first, TensorBatches) and isinstance(second, TensorBatches)):
+    here, there = as_table(first), as_table(second)
+    if here is None or there is None:
         return 0
-    known = set(row_digests(first))
-    return sum(row in known for row in row_digests(second))
+    known = set(row_digests(here))
+    found = [i for i, row in enumerate(row_digests(there)) if row in known]
+    return 0 if by_chance(here, there, found) else len(found)
+
+
+def copied_rows(table: TensorBatches) -> list[int]:
+    """Numbers of the rows that are copies of earlier ones; none where rows of such data repeat by chance."""
+    first: dict[bytes, int] = {}
+    found = [i for i, row in enumerate(row_digests(table)) if first.setdefault(row, i) != i]
+    return [] if by_chance(table, table, found) else found
+
+
+def distinct(batches: Batches) -> tuple[Batches, int]:
+    """The data with every copied row once, and the number of copies left out (of arrays: other data stays as it is)."""
+    if not isinstance(batches, TensorBatches) or not (copies := copied_rows(batches)):
+        return batches, 0
+    kept = torch.ones(len(batches), dtype=torch.bool)
+    kept[copies] = False
+    return batches.picked(kept.nonzero()[:, 0]), len(copies)
+
+
+def by_chance(table: TensorBatches, other: TensorBatches, found: Sequence[int]) -> bool:
+    """True if rows of `other`, found in `table`, are there by chance: rows that differ in one or two columns are as common.
+
+    Where a table has few distinct values, rows repeat; then near repeats are at least as common as exact ones.  Copies of
+    rows come without near repeats.
+    """
+    if not found:
+        return True
+    rows, n = [t.reshape(len(t), -1) for t in table.tensors], len(table)
+    width = sum(t.shape[1] for t in rows)
+    step = -(-len(found) // max(3, min(LOOKED_AT, COMPARISONS // max(1, n * width))))
+    exact = near = 0
+    for i in found[::step]:
+        mine = [t[i].reshape(1, -1) for t in other.tensors]
+        different = sum((t != own).sum(1) for t, own in zip(rows, mine, strict=True))
+        assert isinstance(different, Tensor)
+        exact += int((different == 0).sum()) - (other is table)
+        near += int(((different > 0) & (different <= NEAR)).sum())
+    return near >= exact
+
+
+def as_table(batches: Batches) -> TensorBatches | None:
+    """The rows of data side by side, None where batches are not rows of tensors, or are too many to hold."""
+    if isinstance(batches, TensorBatches):
+        return batches
+    parts: list[list[Tensor]] = []
+    numbers = 0
+    for batch in batches.ordered():
+        tensors = list(_tensors(batch))
+        numbers += sum(t.numel() for t in tensors)
+        shapes = [t.shape[1:] for t in tensors if t.ndim]
+        same = len({len(t) for t in tensors if t.ndim}) == 1 and len(shapes) == len(tensors)
+        if of_a_graph(batch) or not same or numbers > MOST_NUMBERS:
+            return None
+        parts.append(tensors)
+    kinds = {tuple((t.shape[1:], t.dtype) for t in tensors) for tensors in parts}
+    return TensorBatches(tuple(map(torch.cat, zip(*parts, strict=True))), 1) if len(kinds) == 1 else None
 
 
 def of_a_graph(batch: Any) -> bool:
-    """Are the examples of a batch nodes of a graph?"""
+    """True if the examples of a batch are nodes of a graph."""
     parts = [batch, *batch] if isinstance(batch, (tuple, list)) else [batch]
     return any(hasattr(part, "edge_index") or (isinstance(part, Mapping) and "edge_index" in part) for part in parts)
 
 
-def data_caveats(batches: Batches) -> list[str]:
+def data_caveats(batches: Batches) -> list[Caveat]:
     """Reasons, visible in the data itself, why its examples are not independent draws."""
     if of_a_graph(next(iter(batches.ordered()))):
+        return [Caveat("nodes of one graph are not independent examples; judge the network on nodes it has not seen")]
+    if isinstance(batches, TensorBatches):
+        return []
+    if _changes(batches):
         return [
-            "nodes of one graph are not independent examples, so nothing is certified; judge the network on nodes it has "
-            "not seen"
+            Caveat(
+                "the data changes from one reading to the next (augmentation?), so n does not count independent examples; "
+                "certify with the augmentation switched off"
+            )
         ]
-    if not isinstance(batches, TensorBatches) and _changes(batches):
-        return [
-            "the data changes from one reading to the next (augmentation?), so n does not count independent examples; "
-            "certify with the augmentation switched off"
-        ]
-    return []
+    table = as_table(batches)
+    copies = copied_rows(table) if table is not None else []
+    return [Caveat(f"{len(copies):,} rows are copies of others; remove them")] if copies else []
 
 
 def _changes(batches: Batches) -> bool:
-    """Does the multiset of rows differ between two readings?  Shuffling alone does not count."""
+    """True if the multiset of rows differs between two readings; shuffling alone does not count."""
     return _unordered(batches) != _unordered(batches)
 
 

@@ -89,9 +89,7 @@ class TensorBatches:
 
     def split(self, part: float, seed: int) -> "tuple[PriorRows, BoundRows]":
         """Two disjoint sets of rows, the first with `part` of them, chosen by the seed."""
-        order = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed)).to(self.tensors[0].device)
-        cut = round(part * len(self))
-        first, rest = self._rows(order[:cut]), self._rows(order[cut:])
+        first, rest = (self._rows(rows.to(self.tensors[0].device)) for rows in split_numbers(len(self), part, seed))
         return (
             PriorRows(first, self.batch_size, transform=self.transform),
             BoundRows(rest, self.batch_size, transform=self.transform, counts=self.counts),
@@ -101,8 +99,18 @@ class TensorBatches:
         if examples >= len(self):
             return list(self.ordered())
         order = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed))[:examples]
-        picked = TensorBatches(self._rows(order.to(self.tensors[0].device)), self.batch_size)
-        return list(picked.ordered())
+        return list(self.picked(order).ordered())
+
+    def picked(self, rows: Tensor) -> "TensorBatches":
+        """The rows with these numbers."""
+        return TensorBatches(self._rows(rows.to(self.tensors[0].device)), self.batch_size, counts=self.counts)
+
+
+def split_numbers(n: int, part: float, seed: int) -> tuple[Tensor, Tensor]:
+    """The numbers from 0 to n − 1 in two parts, the first with `part` of them, chosen by the seed."""
+    order = torch.randperm(n, generator=torch.Generator().manual_seed(seed))
+    cut = round(part * n)
+    return order[:cut], order[cut:]
 
 
 class PriorRows(TensorBatches):

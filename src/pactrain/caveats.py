@@ -1,31 +1,49 @@
-"""What stands against the numbers of a certificate: reasons in the network, in the data, and in the measuring."""
+"""Reasons in the network, in the data and in the measuring why a certificate's numbers carry no better label."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from torch import Tensor, nn
+from torch import nn
 
-from pactrain.audit import shared_rows
+from pactrain.audit import digest_tensors, shared_rows
 from pactrain.batches import Batches, BoundRows, PriorRows, TensorBatches
-from pactrain.certificate import Statement
 from pactrain.modes import batch_norms
-from pactrain.posterior import Posterior
 from pactrain.risks import Risks
-
-PSI_DRAWS = 20
-"""Draws of the prior from which a certificate estimates ψ."""
+from pactrain.statement import Caveat, Statement
 
 
-def model_caveats(model: nn.Module) -> list[str]:
-    if batch_norms(model):
-        return [
-            "BatchNorm's running statistics come from the training data and are not counted in the divergence, so nothing is "
-            "certified; convert the network before training with pactrain.models.to_group_norm"
-        ]
-    return []
+def model_caveats(model: nn.Module) -> list[Caveat]:
+    """A caveat for running statistics of BatchNorm."""
+    if not batch_norms(model):
+        return []
+    return [
+        Caveat(
+            "BatchNorm's running statistics come from the training data and are not counted in the divergence; convert "
+            "the network before training with pactrain.models.to_group_norm"
+        )
+    ]
+
+
+def buffer_digests(model: nn.Module) -> dict[str, str]:
+    """Fingerprints of all buffers by name, but for those of BatchNorm, which have a caveat of their own."""
+    normed = {id(b) for m in batch_norms(model) for b in m.buffers()}
+    return {name: digest_tensors([b]) for name, b in model.named_buffers() if id(b) not in normed}
+
+
+def buffer_caveats(model: nn.Module, before: Mapping[str, str]) -> list[Caveat]:
+    """A caveat for buffers that are not what they were before the counted examples were seen."""
+    changed = [name for name, digest in buffer_digests(model).items() if before.get(name) != digest]
+    if not changed:
+        return []
+    return [
+        Caveat(
+            f"training changed the buffers {', '.join(changed)}, which come from the training data and are not counted in "
+            "the divergence; leave out the layers that keep them (spectral_norm, running statistics)"
+        )
+    ]
 
 
 def dropout_note(model: nn.Module) -> list[str]:
+    """What is said of a network with dropout."""
     layers = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
     if any((isinstance(m, layers) and m.p > 0) or _drops_inside(m) for m in model.modules()):
         return ["dropout is switched off in the predictor that these numbers speak of"]
@@ -33,52 +51,36 @@ def dropout_note(model: nn.Module) -> list[str]:
 
 
 def _drops_inside(module: nn.Module) -> bool:
-    """Attention and recurrent layers keep the rate of their own dropout as a number."""
+    """True for attention and recurrent layers, which keep the rate of their own dropout as a number."""
     rate = getattr(module, "dropout", None)
     return isinstance(rate, float) and rate > 0
 
 
-def measuring_notes(
-    statements: Sequence[Statement], risks: Risks, posterior: Posterior, prior_log_std: Tensor
-) -> list[str]:
-    notes = []
-    kl = float(posterior.kl_by_group(prior_log_std).sum())
-    if kl > math.log(PSI_DRAWS):
-        notes.append(
-            f"the loss bound is estimated from {PSI_DRAWS} draws of the prior, too few to see the rare networks that a "
-            f"divergence of {kl:,.0f} nats is about"
-        )
+def measuring_notes(statements: Sequence[Statement], risks: Risks) -> list[str]:
+    """A note if more draws would lower a bound on the 0-1 error by over a tenth."""
     for s in statements:
         if s.bound == "kl" and s.quantity == "0-1 error" and not s.vacuous:
             exact = dict(s.inputs) | {"values": 10**12}
             if s.value - Statement(**{**s.__dict__, "inputs": exact}).recompute() > 0.1 * s.value:
-                notes.append(f"measuring with {risks.values:,} draws costs over a tenth of the 0-1 bound; ask for more")
-                break
-    return notes
+                return [f"measuring with {risks.values:,} draws costs over a tenth of the 0-1 bound; ask for more"]
+    return []
 
 
 def leaks(batches: Batches, held_out: Batches) -> list[str]:
+    """Reasons why held-out rows are not independent of the training rows."""
     common = shared_rows(batches, held_out)
     if not common:
         return []
-    return [
-        f"{common:,} test rows also stand in the training data, so the test set's number is not certified; remove them"
-    ]
+    return [f"{common:,} test rows are also in the training data, so the test set proves nothing; remove them"]
 
 
-def check_disjoint(prior_part: PriorRows, bound_part: BoundRows) -> list[str]:
-    """Reasons why the part that the prior was trained on may not be separate from the part that is counted."""
+def check_disjoint(prior_part: PriorRows, bound_part: BoundRows) -> list[Caveat]:
+    """A caveat if rows that the prior was trained on are counted too."""
     common = shared_rows(prior_part, bound_part)
-    return [f"{common:,} rows stand both in the prior's part and in the counted part of the data"] if common else []
-
-
-def prior_remarks(accuracy: float | None, majority: float | None) -> list[str]:
-    """A sign that the initial weights had seen data of this kind: the untrained network is already good."""
-    if accuracy is None or majority is None or accuracy < 1 - (1 - majority) / 3:
+    if not common:
         return []
     return [
-        f"the initial network already names {100 * accuracy:.0f} % rightly: if its weights were trained on these examples, "
-        "nothing here is certified; use prior_data, or weights from other data"
+        Caveat(f"{common:,} rows stand both in the prior's part and in the counted part of the data; remove copies")
     ]
 
 

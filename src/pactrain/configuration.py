@@ -16,7 +16,7 @@ from pactrain.options import Options
 from pactrain.preparation import loss_name
 from pactrain.problem import Problem
 from pactrain.start import Start
-from pactrain.versions import versions
+from pactrain.versions import machine, versions
 
 
 def configuration(problem: Problem, start: Start, *, options: Options, extra: Mapping[str, Any]) -> dict[str, Any]:
@@ -34,6 +34,7 @@ def configuration(problem: Problem, start: Start, *, options: Options, extra: Ma
         "n": start.n,
         "optimizer": _optimizer_name(options.optimizer),
         "threads": torch.get_num_threads(),
+        "machine": machine(),
         "versions": versions(),
         "bound": options.bound,
         "prior_data": options.prior_data,

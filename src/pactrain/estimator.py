@@ -3,6 +3,7 @@
 import copy
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from torch import Tensor, nn
 from pactrain.auto import Rules
 from pactrain.batches import EVALUATION_BATCH
 from pactrain.certificate import Certificate
-from pactrain.data.task import STANDARDISED
+from pactrain.data.task import STANDARDISED, fitting_rows
 from pactrain.errors import DataError, PactrainError
 from pactrain.fit import fit
 from pactrain.losses import AnyLoss
@@ -26,8 +27,9 @@ from pactrain.models.mlp import mlp
 from pactrain.modes import evaluating
 from pactrain.posterior import Posterior
 from pactrain.preparation import seen_before
-from pactrain.prior import Prior
+from pactrain.prior import Prior, fresh_source
 from pactrain.seeds import seed_global
+from pactrain.statement import Caveat
 
 Factory = Callable[[int, int], nn.Module]
 Array = NDArray[Any]
@@ -69,13 +71,19 @@ class PACBayesEstimator(BaseEstimator):  # type: ignore[misc]
 
     # -- training --------------------------------------------------------------------------------------------------
 
-    def _train(self, x: Array, target: Array, loss: AnyLoss, outputs: int, caveats: list[str]) -> None:
-        """Fit the network on validated rows and keep what comes of it."""
-        self.scaler_ = StandardScaler().fit(x) if self.standardize else None
-        self.n_outputs_ = outputs
+    def _choose_seed(self) -> None:
         whole = isinstance(self.random_state, (int, np.integer))
         self.seed_ = int(self.random_state if whole else check_random_state(self.random_state).randint(2**31 - 1))
-        if self.standardize:
+
+    def _fitting(self, n: int) -> Array:
+        """Numbers of the rows that means and scales are taken from: those of the prior, if it has rows of its own."""
+        return fitting_rows(np.arange(n), self.prior_data, self.seed_)
+
+    def _train(self, x: Array, target: Array, loss: AnyLoss, outputs: int, caveats: list[Caveat]) -> None:
+        """Fit the network on validated rows and keep what comes of it."""
+        self.scaler_ = StandardScaler().fit(x[self._fitting(len(x))]) if self.standardize else None
+        self.n_outputs_ = outputs
+        if self.standardize and not self.prior_data:
             caveats = [STANDARDISED, *caveats]
         if isinstance(self.model, nn.Module):
             caveats = [*caveats, *seen_before(self.model)]
@@ -83,7 +91,7 @@ class PACBayesEstimator(BaseEstimator):  # type: ignore[misc]
             self._network(),
             (self._scaled(x), target),
             loss=loss,
-            prior=self.prior,
+            prior=self._prior(),
             bound=self.bound,
             preset=self.preset,
             delta=self.delta,
@@ -99,6 +107,11 @@ class PACBayesEstimator(BaseEstimator):  # type: ignore[misc]
             warnings.warn(note, ConvergenceWarning, stacklevel=3)
         self.model_, self.posterior_ = result.model, result.posterior
         self.certificate_, self.history_ = result.certificate, result.history
+
+    def _prior(self) -> Prior:
+        """The prior, with its source where the network is our own."""
+        spec = self.prior if isinstance(self.prior, Prior) else Prior(per=self.prior)  # type: ignore[arg-type]
+        return spec if self.model is not None or spec.source else replace(spec, source=fresh_source(self.seed_))
 
     def _network(self) -> nn.Module:
         """A network of its own: the estimator's parameters are never changed by training."""
@@ -163,8 +176,7 @@ class PACBayesEstimator(BaseEstimator):  # type: ignore[misc]
         if "certificate_" in state:
             self.certificate_ = Certificate.from_dict(state["certificate_"])
         if weights is not None:
-            spec = self.prior if isinstance(self.prior, Prior) else Prior(per=self.prior)  # type: ignore[arg-type]
-            self.posterior_ = Posterior(self._network(), spec)
+            self.posterior_ = Posterior(self._network(), self._prior())
             self.posterior_.load_state_dict({name: torch.tensor(array) for name, array in weights.items()})
             self.posterior_.prior_fixed = prior_fixed
             self.posterior_.probabilities = self._probabilities()

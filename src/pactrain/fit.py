@@ -17,9 +17,8 @@ from pactrain.auto import Rules, normalised_classes, rules_for
 from pactrain.batches import PriorRows
 from pactrain.bounds.unbounded import Unbounded
 from pactrain.budget import Budget, parse_budget
-from pactrain.caveats import check_disjoint
+from pactrain.caveats import buffer_caveats, buffer_digests, check_disjoint
 from pactrain.certificate import Certificate
-from pactrain.certify import hashes_of
 from pactrain.configuration import configuration
 from pactrain.errors import PactrainError, TrainingError
 from pactrain.events import Callback, Event
@@ -34,8 +33,8 @@ from pactrain.modes import estimate_batch_norm, restored_modes
 from pactrain.moment import Moment
 from pactrain.objectives import make_bound, rules_with
 from pactrain.options import Options
-from pactrain.outcome import certificate_of, final_scores, metrics_of, notes_on, objective_terms
-from pactrain.posterior import Posterior
+from pactrain.outcome import certificate_of, facts_of, final_scores, metrics_of, notes_on, objective_terms
+from pactrain.posterior import Posterior, Snapshot
 from pactrain.preparation import (
     TRAINED,
     choose_device,
@@ -51,12 +50,26 @@ from pactrain.problem import Problem, read_problem
 from pactrain.runs import RunFolder
 from pactrain.stages import Stopped, Trainer
 from pactrain.start import Start, look_at_start, place_prior
+from pactrain.statement import Caveat
 from pactrain.units import Units, find_units
 
 
 @dataclass
 class Result:
-    """What `fit` returns: the trained network, its posterior, what was proved, and how it went."""
+    """What `fit` returns: the trained network, its posterior, what was proved, and how it went.
+
+    model:       the network that was given, trained: the deterministic predictor.
+    posterior:   the Gaussian over its weights.
+    certificate: what was proved.
+    history:     one record per epoch.
+    metrics:     scores, and what the run took.
+    moment:      the scan of the prior.
+    config:      everything that determined the run.
+    notes:       what the user should know beside the numbers.
+    interrupted: True if the user stopped the training.
+    path:        the run folder, if there is one.
+    earlier:     posteriors of earlier moments of training that the certificate speaks of.
+    """
 
     model: nn.Module
     posterior: Posterior
@@ -68,6 +81,11 @@ class Result:
     notes: list[str] = field(default_factory=list)
     interrupted: bool = False
     path: Path | None = None
+    earlier: dict[str, Snapshot] = field(default_factory=dict)
+
+    def drawn(self) -> nn.Module:
+        """The one drawn network that the certificate covers: a copy of the model at one draw of its weights."""
+        return self.posterior.drawn(self.certificate.seed)
 
 
 def fit(
@@ -88,7 +106,7 @@ def fit(
     callbacks: Sequence[Callback] = (),
     out: str | Path | None = None,
     resume: bool = False,
-    caveats: Sequence[str] = (),
+    caveats: Sequence[str | Caveat] = (),
     extra_config: dict[str, Any] | None = None,
 ) -> Result:
     """Train `model` in place by minimising a PAC-Bayes bound on `data`; nothing has to be tuned.
@@ -124,7 +142,7 @@ def fit(
     where = choose_device(device)
     model.to(where)
     ranks.same_weights(model)
-    doubts = [*caveats, *seen_before(model)]
+    doubts, tell = seen_before(model), _teller(callbacks)
     with own_randomness(where, seed), restored_modes(model), deferred() as stop:
         options = Options(
             rules=rules,
@@ -134,7 +152,7 @@ def fit(
             budget=limit,
             prior_data=prior_data,
             optimizer=optimizer,
-            tell=_teller(callbacks),
+            tell=tell,
             stop=stop,
         )
         spec = prior if isinstance(prior, Prior) else Prior(per=prior)  # type: ignore[arg-type]
@@ -152,7 +170,9 @@ def fit(
             with shapes_named(problem.sample):
                 stronger = rules.strengthen and strengthen(model, problem.sample, problem.loss, seed)
             if first is not None:
-                spec = spec.fixed(train_prior(model, units.rows(first), loss=problem.loss, options=options))
+                std = train_prior(model, units.rows(first), loss=problem.loss, options=options)
+                spec = spec.fixed(std, f"trained on {len(first):,} other rows of the data")
+            buffers = buffer_digests(model)
             start = look_at_start(model, problem, prior=spec, strengthened=stronger, options=options)
             start.posterior.unit_nats = units.nats
             config = configuration(problem, start, options=options, extra={**units.told(), **(extra_config or {})})
@@ -167,24 +187,26 @@ def fit(
             _settle(trainer, problem)
             terms = objective_terms(trainer, moment, history, delta)
             strange = units.doubts(model, problem, given)
-            certificate = certificate_of(
-                trainer,
-                replace(problem, test=None) if strange else problem,
-                start=start,
-                options=options,
-                caveats=[*doubts, *strange],
-                remarks=units.remarks(),
-                objective=terms,
-            )
-        if units.taken:
-            units.tell(start.posterior)
-            hashes, statements = hashes_of(start.posterior, given.batches), units.named(certificate.statements)
-            certificate = replace(certificate, statements=statements, hashes=hashes, digest="")
+            doubts += [*buffer_caveats(model, buffers), *strange]
+        earlier = units.tell(start.posterior, trainer.stage1_end)
+        facts = facts_of(trainer, given, start=start, units=units, caveats=doubts, objective=terms, stopped=interrupted)
+        certificate = certificate_of(
+            start.posterior,
+            replace(given, test=None) if strange else given,
+            facts,
+            delta=delta,
+            seed=seed,
+            caveats=caveats,
+            earlier=earlier,
+            progress=tell,
+        )
         scores = final_scores(model, given)
         notes = notes_on(scores["train"], problem, given, interrupted=interrupted)
         metrics = metrics_of(trainer, moment, scores, time.monotonic() - started, folder)
-        metrics |= {"strengthened": start.strengthened, "prior_mean": start.prior_mean}
-    result = Result(model, start.posterior, certificate, history, metrics, moment, config, notes, interrupted)
+        metrics |= {"strengthened": start.strengthened, "prior_mean": start.prior_mean, "certificate": facts}
+    result = Result(
+        model, start.posterior, certificate, history, metrics, moment, config, notes, interrupted, earlier=earlier
+    )
     if folder is not None:
         result.path = folder.path
         folder.finish(result)

@@ -44,7 +44,7 @@ def spread(per_group: Tensor, like: Tensor, groups: Slices) -> Tensor:
 
 
 def kl_by_group(mean_shift: Tensor, log_std: Tensor, prior_log_std: Tensor, groups: Slices) -> Tensor:
-    """KL of each group in nats, float64.  `mean_shift` is mean − prior mean; all flat, one entry a weight.
+    """KL of each group in nats, computed in float64.  `mean_shift` is mean − prior mean; all flat, one entry per weight.
 
     Written with u = ln(std / prior std) and expm1, so that weights at their prior cost exactly nothing:
     ½ (e^{2u} − 1) − u + ½ (mean_shift / prior std)²
@@ -52,10 +52,9 @@ def kl_by_group(mean_shift: Tensor, log_std: Tensor, prior_log_std: Tensor, grou
     out = torch.zeros(len(groups), dtype=torch.float64, device=log_std.device)
     for i, (prior, group) in enumerate(zip(prior_log_std.detach().double().tolist(), groups, strict=True)):
         for g in pieces(group):
-            u = log_std[g] - prior
+            u, shift = log_std[g].double() - prior, mean_shift[g].double()
             terms = torch.expm1(2 * u).mul_(0.5).sub_(u)
-            terms.addcmul_(mean_shift[g], mean_shift[g], value=0.5 * math.exp(-2 * prior))
-            out[i] += terms.sum(dtype=torch.float64)
+            out[i] += terms.addcmul_(shift, shift, value=0.5 * math.exp(-2 * prior)).sum()
     return out
 
 
@@ -66,11 +65,11 @@ def kl_by_group_at_once(mean_shift: Tensor, log_std: Tensor, prior_log_std: Tens
     >>> kl_by_group_at_once(shift, log_std, prior, [slice(0, 1), slice(1, 3)]).tolist()
     [0.5, 6.5]
     """
-    prior = prior_log_std.detach().double()
+    prior, log_std, shift = prior_log_std.detach().double(), log_std.double(), mean_shift.double()
     u = log_std - spread(prior, log_std, groups)
     terms = torch.expm1(2 * u).mul_(0.5).sub_(u)
-    terms.addcmul_(spread(torch.exp(-2 * prior), log_std, groups), mean_shift * mean_shift, value=0.5)
-    return torch.stack([terms[g].sum(dtype=torch.float64) for g in groups])
+    terms.addcmul_(spread(torch.exp(-2 * prior), log_std, groups), shift * shift, value=0.5)
+    return torch.stack([terms[g].sum() for g in groups])
 
 
 def pieces(group: slice) -> Iterator[slice]:

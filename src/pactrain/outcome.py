@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import torch
@@ -10,15 +11,16 @@ from torch import Tensor, nn
 from pactrain.batches import TensorBatches
 from pactrain.bounds.unbounded import Unbounded
 from pactrain.calibration import calibration
-from pactrain.caveats import counting_remarks, prior_remarks
+from pactrain.caveats import counting_remarks
 from pactrain.certificate import Certificate
 from pactrain.certify import certify
 from pactrain.evaluate import Scores, evaluate
+from pactrain.events import Callback, silent
 from pactrain.faint import STRENGTHENED
 from pactrain.history import Record, is_fresh
 from pactrain.losses import Loss
 from pactrain.moment import LOG_STD_RANGE, Moment
-from pactrain.options import Options
+from pactrain.posterior import Posterior, Snapshot
 from pactrain.preparation import loss_name
 from pactrain.problem import Problem
 from pactrain.risks import affordable_draws
@@ -26,6 +28,8 @@ from pactrain.runs import RunFolder
 from pactrain.shares import entropy
 from pactrain.stages import Trainer
 from pactrain.start import Start
+from pactrain.statement import Caveat
+from pactrain.units import Units, losses_in_units, named_in_units
 
 INFORMED = 0.9
 """Below this part of the classes' entropy the probabilities have learnt something, whatever the accuracy."""
@@ -49,40 +53,64 @@ def final_scores(model: nn.Module, problem: Problem) -> dict[str, Scores]:
     }
 
 
-def certificate_of(
+INTERRUPTED = "training was interrupted by hand while the test score could be seen, so the test set proves nothing about this network"
+
+
+def facts_of(
     trainer: Trainer,
     problem: Problem,
     *,
     start: Start,
-    options: Options,
-    caveats: Sequence[str],
-    remarks: Sequence[str],
+    units: Units,
+    caveats: Sequence[Caveat],
     objective: Mapping[str, float],
-) -> Certificate:
-    """All that can be said of the trained network, measured with as many draws as cost less than its training did."""
-    posterior, batches, loss = trainer.posterior, problem.batches, problem.loss
-    majority = max(problem.class_shares(), default=None)
-    return certify(
-        posterior,
-        batches,
-        loss=loss,
-        delta=options.delta,
-        draws=affordable_draws(
-            posterior, batches, loss, start.n, epochs=trainer.progress.epoch, steps=trainer.progress.step
-        ),
-        seed=options.seed,
-        test=problem.test,
-        caveats=caveats,
-        remarks=[
-            *remarks,
-            *([] if options.prior_data else prior_remarks(start.scores.get("accuracy"), majority)),
-            *counting_remarks(batches),
-            *([STRENGTHENED] if start.strengthened else []),
-        ],
-        earlier={} if trainer.stage1_end is None else {"end of stage 1": trainer.stage1_end},
-        objective=objective,
-        progress=options.tell,
+    stopped: bool,
+) -> dict[str, Any]:
+    """What a certificate states besides data and weights, as plain values: with it the certificate can be made again."""
+    posterior, progress = trainer.posterior, trainer.progress
+    draws = affordable_draws(
+        posterior, problem.batches, problem.loss, start.n, epochs=progress.epoch, steps=progress.step
     )
+    strengthened = [STRENGTHENED] if start.strengthened else []
+    return {
+        "draws": draws,
+        "caveats": [asdict(c) for c in caveats],
+        "remarks": [*units.remarks(), *counting_remarks(problem.batches), *strengthened],
+        "test_doubts": [INTERRUPTED] if stopped else [],
+        "objective": dict(objective),
+        "target_unit": units.target,
+        "loss_degree": units.ends.degree,
+    }
+
+
+def certificate_of(
+    posterior: Posterior,
+    problem: Problem,
+    facts: Mapping[str, Any],
+    *,
+    delta: float,
+    seed: int,
+    caveats: Sequence[str | Caveat],
+    earlier: Mapping[str, Snapshot],
+    progress: Callback = silent,
+) -> Certificate:
+    """The certificate of a finished training, which `fit` makes and `pactrain verify RUN` makes again."""
+    made = certify(
+        posterior,
+        problem.batches,
+        loss=losses_in_units(problem.loss, facts["target_unit"]),
+        delta=delta,
+        draws=facts["draws"],
+        seed=seed,
+        test=problem.test,
+        caveats=[*caveats, *(Caveat(**c) for c in facts["caveats"])],
+        remarks=facts["remarks"],
+        test_doubts=facts["test_doubts"],
+        earlier=earlier,
+        objective=facts["objective"],
+        progress=progress,
+    )
+    return named_in_units(made, facts["target_unit"], facts["loss_degree"])
 
 
 def notes_on(train: Scores, problem: Problem, given: Problem, *, interrupted: bool) -> list[str]:

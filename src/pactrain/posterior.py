@@ -3,6 +3,7 @@
 The model's own parameters are the means.  The posterior owns one log standard deviation a weight and the prior.
 """
 
+import copy
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from pactrain.interrupt import uninterrupted
 from pactrain.layout import Layout
 from pactrain.noise import fill_normal
 from pactrain.prior import Prior
+from pactrain.seeds import generator as seeded
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ class Posterior(nn.Module):
         self.register_buffer("prior_mean", flat.clone())
         self.register_buffer("units", None)  # of each weight, in which its prior's std is counted; None: all are one
         self.log_std = nn.Parameter(torch.full_like(flat, math.log(std)))
-        self.prior_fixed = not prior.learn
+        self.prior_fixed, self.prior_source = not prior.learn, prior.source
         self.register_buffer("_prior_choices", torch.tensor(1))  # a tensor, so that a `state_dict` has it
         self.register_buffer("_unit_nats", torch.zeros((), dtype=torch.float64))
         self.prior_log_std = nn.Parameter(torch.full((len(self.groups),), math.log(std)).to(flat), prior.learn)
@@ -143,6 +145,12 @@ class Posterior(nn.Module):
         shift = self._noise(generator).mul_(self.log_std.detach().exp())
         with self.shifted(shift):
             yield self.model
+
+    @torch.no_grad()
+    def drawn(self, seed: int = 0) -> nn.Module:
+        """A copy of the model at one draw of the weights: the drawn network that a certificate with this seed covers."""
+        with self.sampled(seeded(self.log_std.device, seed, "one network")) as model:
+            return copy.deepcopy(model)
 
     @contextmanager
     def prior_draw(self, log_std: Tensor, noise: Tensor) -> Iterator[nn.Module]:
@@ -253,8 +261,8 @@ class Posterior(nn.Module):
     def log_ratio(self, noise: Tensor, prior_log_std: Tensor) -> float:
         """ln dQ/dP at the draw mean + std·noise, with the prior at the given log-stds."""
         with torch.no_grad():
-            log_std = self._log_std_in_units().detach()
-            weights = log_std.exp().mul_(noise).add_(self._in_prior_units(self.mean_shift()))
+            log_std, noise = self._log_std_in_units().detach().double(), noise.double()
+            weights = log_std.exp().mul_(noise).add_(self._in_prior_units(self.mean_shift().double()))
             return float(log_density_ratio(weights, noise, log_std, prior_log_std, self.group_slices))
 
     # -- looking inside --------------------------------------------------------------------------------------------

@@ -24,16 +24,20 @@ from pactrain.posterior import Posterior
 from pactrain.runs import RunFolder
 from pactrain.scan import estimate_moment
 from pactrain.seeds import derive, seed_global
+from pactrain.statement import Caveat
 
 TRAINED: WeakSet[nn.Module] = WeakSet()
 """Networks that `fit` has trained in this process: their weights are no data-free prior mean any more."""
 
 
-def seen_before(model: nn.Module) -> list[str]:
+def seen_before(model: nn.Module) -> list[Caveat]:
+    """A caveat for a network that `fit` has trained in this process."""
     if model not in TRAINED:
         return []
     return [
-        "the network had been trained by pactrain before, so its initial weights may have seen these examples; build it anew"
+        Caveat(
+            "pactrain trained the network before, so its initial weights may have seen these examples; build it anew"
+        )
     ]
 
 

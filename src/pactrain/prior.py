@@ -20,6 +20,9 @@ class Prior:
     std:   the starting standard deviation; None means the mean absolute initial weight.
     learn: stds are learned with the posterior, and the certificate charges for the choice; False keeps `std`, which must
            then have been chosen without the examples that the bound counts, and is free.
+    source: where the initial weights come from, in your words ("ImageNet, torchvision 0.20"), if they were trained on
+           other data: an initial network that is better than chance on the counted examples is otherwise taken to have
+           seen them, and nothing is certified.  Kept in the certificate.
 
     >>> Prior(per="model").group_names(["fc.weight", "fc.bias"])
     ['model', 'model']
@@ -30,6 +33,7 @@ class Prior:
     per: Grouping = "layer"
     std: float | None = None
     learn: bool = True
+    source: str | None = None
 
     def __post_init__(self) -> None:
         if isinstance(self.per, str) and self.per not in ("model", "layer", "tensor"):
@@ -42,9 +46,9 @@ class Prior:
         if not self.learn and self.std is None:
             raise PactrainError("a prior that is not learned needs its std: Prior(std=0.05, learn=False)")
 
-    def fixed(self, std: float) -> "Prior":
-        """The same groups with a std that is not learned."""
-        return replace(self, std=std, learn=False)
+    def fixed(self, std: float, source: str) -> "Prior":
+        """The same groups with a std that is not learned, around weights that come from `source`."""
+        return replace(self, std=std, learn=False, source=source)
 
     def group_names(self, parameters: Sequence[str]) -> list[str]:
         """The group of each parameter, in order."""
@@ -57,6 +61,11 @@ class Prior:
         if callable(self.per):
             return [str(self.per(name)) for name in parameters]
         return _from_mapping(self.per, parameters)
+
+
+def fresh_source(seed: int) -> str:
+    """What is said of weights that pactrain itself has drawn."""
+    return f"drawn at random by pactrain, seed {seed}"
 
 
 def _from_mapping(groups: Mapping[str, Sequence[str]], parameters: Sequence[str]) -> list[str]:

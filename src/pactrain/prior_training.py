@@ -18,7 +18,7 @@ from pactrain.posterior import Posterior
 from pactrain.preparation import TRAINED, look_at_data, scan, training_mode
 from pactrain.prior import Prior
 from pactrain.regularisers import can_drop, dropping
-from pactrain.seeds import derive
+from pactrain.seeds import derive, prior_seed
 from pactrain.stages import Stopped, Trainer
 
 DROPOUT = 0.2
@@ -32,7 +32,7 @@ def split_rows(batches: Batches, part: float, seed: int) -> tuple[PriorRows, Bou
         raise DataError("prior_data needs an (X, y) pair or a TensorDataset, whose rows can be told apart")
     if not 0 < part < 1:
         raise PactrainError(f"prior_data={part} must lie between 0 and 1: the part of the data the prior is trained on")
-    first, rest = batches.split(part, derive(seed, "prior data"))
+    first, rest = batches.split(part, prior_seed(seed))
     if not len(first) or not len(rest):
         raise DataError(f"prior_data={part} of {len(batches)} rows leaves one of the two parts empty")
     return first, rest

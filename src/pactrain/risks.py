@@ -191,9 +191,36 @@ def noise_for_each_example(layers: Sequence[Noisy], source: torch.Generator) -> 
 
 @torch.no_grad()
 def _noise_once(posterior: Posterior, batch: Any, loss: AnyLoss) -> bool:
-    """Is every linear layer used exactly once, on one row an example?  Otherwise its weights are shared within an example."""
+    """True if every linear layer is used exactly once, on one row per example, and its weights nowhere else.
+
+    Weights that are used twice within an example would need the same noise both times.
+    """
+    layers = _linear_layers(posterior)
     source = generator(posterior.log_std.device, 0, "probe")
-    with noise_for_each_example(_linear_layers(posterior), source) as uses:
+    with noise_for_each_example(layers, source) as uses:
         losses, _ = _losses(posterior.model, batch, loss)
     rows = batch[0].shape[0] if isinstance(batch, (tuple, list)) and isinstance(batch[0], Tensor) else None
-    return all(count == 1 for count in uses) and rows == len(losses)
+    once = all(count == 1 for count in uses) and rows == len(losses)
+    return once and _only_in_forward(posterior, [layer for layer, _, _ in layers], batch, loss)
+
+
+def _only_in_forward(posterior: Posterior, layers: Sequence[nn.Linear], batch: Any, loss: AnyLoss) -> bool:
+    """True if the losses are the same, to the last bit, with poison instead of the weights everywhere but in the layers' own calls."""
+    kept = [(layer.weight.clone(), None if layer.bias is None else layer.bias.clone()) for layer in layers]
+    clean, _ = _losses(posterior.model, batch, loss)
+
+    def antidote(weight: Tensor, bias: Tensor | None) -> Callable[[nn.Module, tuple[Any, ...], Tensor], Tensor]:
+        return lambda _module, inputs, _output: F.linear(inputs[0], weight, bias)
+
+    handles = [layer.register_forward_hook(antidote(*own)) for layer, own in zip(layers, kept, strict=True)]
+    try:
+        with posterior.shifted(None):
+            for p in posterior.means():
+                p.fill_(math.nan)
+            poisoned, _ = _losses(posterior.model, batch, loss)
+    except (ArithmeticError, AssertionError, RuntimeError, ValueError):  # a network that refuses NaN has met the poison
+        return False
+    finally:
+        for handle in handles:
+            handle.remove()
+    return torch.equal(clean, poisoned)

@@ -3,6 +3,8 @@
 import json
 import shutil
 import time
+from collections.abc import Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +15,7 @@ from pactrain.checkpoint import load_state, save_state, write_atomic, write_json
 from pactrain.errors import RunError
 from pactrain.moment import Moment
 from pactrain.plain import plain
-from pactrain.posterior import Posterior
+from pactrain.posterior import Posterior, Snapshot
 
 if TYPE_CHECKING:
     from pactrain.fit import Result
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
 CHECKPOINT_SECONDS = 5.0
 """Time between checkpoints: what a crash may cost."""
 
-IGNORED_ON_RESUME = ("versions", "threads")
+IGNORED_ON_RESUME = ("versions", "threads", "machine")
 
 
 class RunFolder:
@@ -90,7 +92,7 @@ class RunFolder:
     def finish(self, result: "Result") -> None:
         """Write what the run ends with; `metrics.json` last, as the sign that it is complete."""
         save_state(self.path / "model.safetensors", model_tensors(result.model), {})
-        save_state(self.path / "posterior.safetensors", *posterior_tensors(result.posterior))
+        save_state(self.path / "posterior.safetensors", *posterior_tensors(result.posterior, result.earlier))
         write_json(self.path / "certificate.json", result.certificate.to_dict())
         metrics = result.metrics | {"notes": result.notes, "interrupted": result.interrupted}
         try:
@@ -138,8 +140,10 @@ def model_tensors(model: nn.Module) -> dict[str, Tensor]:
     return {k: v for k, v in plain_model.state_dict().items() if isinstance(v, Tensor)}
 
 
-def posterior_tensors(posterior: Posterior) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Log-stds and prior means under the parameter's names, and the prior."""
+def posterior_tensors(
+    posterior: Posterior, earlier: Mapping[str, Snapshot]
+) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Log-stds and prior means under the parameter's names, and the prior; posteriors of earlier moments, flat."""
     tensors = {"prior_log_std": posterior.prior_log_std.data}
     for name, at in zip(posterior.names, posterior.parameter_slices, strict=True):
         shape = posterior.model.get_parameter(name).shape
@@ -148,8 +152,20 @@ def posterior_tensors(posterior: Posterior) -> tuple[dict[str, Tensor], dict[str
         tensors[f"prior_mean/{own}"] = posterior.prior_mean[at].view(shape)
         if posterior.units is not None:
             tensors[f"units/{own}"] = posterior.units[at].view(shape)
-    values = {"groups": list(posterior.groups), "prior_fixed": posterior.prior_fixed}
+    for when, snapshot in earlier.items():
+        tensors |= {f"{when}/{f.name}": getattr(snapshot, f.name) for f in fields(Snapshot)}
+    values = {"groups": list(posterior.groups), "prior_fixed": posterior.prior_fixed, "earlier": list(earlier)}
+    values["prior_source"] = posterior.prior_source
     return tensors, values | {"prior_choices": posterior.prior_choices, "unit_nats": posterior.unit_nats}
+
+
+def load_earlier(path: str | Path) -> dict[str, Snapshot]:
+    """Posteriors of earlier moments of training that a run folder holds, by name."""
+    tensors, values = load_state(Path(path) / "posterior.safetensors")
+    return {
+        when: Snapshot(**{f.name: tensors[f"{when}/{f.name}"] for f in fields(Snapshot)})
+        for when in values.get("earlier", [])
+    }
 
 
 def load_posterior(path: str | Path, posterior: Posterior) -> Posterior:
@@ -159,6 +175,7 @@ def load_posterior(path: str | Path, posterior: Posterior) -> Posterior:
     posterior.model.load_state_dict(model)
     tensors, values = load_state(folder / "posterior.safetensors")
     posterior.prior_fixed = bool(values.get("prior_fixed", False))  # a prior is free only if the run says so
+    posterior.prior_source = values.get("prior_source")
     posterior.prior_choices = int(values.get("prior_choices", 1))
     posterior.unit_nats = float(values.get("unit_nats", 0.0))
     posterior.units = None

@@ -15,6 +15,11 @@ def derive(seed: int, *path: str | int) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little") >> 1
 
 
+def prior_seed(seed: int) -> int:
+    """The seed that chooses the rows of a prior of its own (`prior_data`) in a run with `seed`."""
+    return derive(seed, "prior data")
+
+
 def generator(device: torch.device, seed: int, *path: str | int) -> torch.Generator:
     """A fresh generator on the device for one use."""
     return torch.Generator(device=device).manual_seed(derive(seed, *path))

@@ -2,7 +2,8 @@
 
 Features are standardised with the training rows unless `standardize=False`, targets of regression always; predictions are
 in the target's own units.  Standardising uses the rows that the bound counts, so the certificate's numbers are then called
-estimated, not certified; scale the features by constants known beforehand and pass `standardize=False` to keep them certified.
+estimated, not certified.  With `prior_data` the means and scales come from the prior's rows alone and the numbers stay certified;
+so they do with `standardize=False` and features scaled by constants known beforehand.
 """
 
 import dataclasses
@@ -24,8 +25,9 @@ from pactrain.errors import DataError, PactrainError
 from pactrain.estimator import Array, Factory, PACBayesEstimator, refuse
 from pactrain.losses import LOSSES, MULTILABEL, AnyLoss, Loss, resolve, weighted
 from pactrain.prior import Prior
+from pactrain.statement import Caveat
 
-CLASS_WEIGHTS = "the class weights were computed from the same training rows"
+CLASS_WEIGHTS = Caveat("the class weights were computed from the same training rows", "estimated")
 SPREAD_DRAWS = 100
 
 
@@ -101,6 +103,7 @@ class PACBayesClassifier(ClassifierMixin, PACBayesEstimator):  # type: ignore[mi
             self.classes_, target = np.unique(column_or_1d(y, warn=True), return_inverse=True)
             if len(self.classes_) < 2:
                 raise DataError(f"y has a single class, {self.classes_[:1].tolist()[0]!r}: there is nothing to learn")
+        self._choose_seed()
         loss, caveats = self._weighted(self._loss(), target)
         self._train(X, target, loss, len(self.classes_), caveats)
         return self
@@ -112,7 +115,7 @@ class PACBayesClassifier(ClassifierMixin, PACBayesEstimator):  # type: ignore[mi
             raise PactrainError(f"loss {loss.name!r} is for numbers; classes need cross_entropy or hinge")
         return loss
 
-    def _weighted(self, loss: AnyLoss, target: Array) -> tuple[AnyLoss, list[str]]:
+    def _weighted(self, loss: AnyLoss, target: Array) -> tuple[AnyLoss, list[Caveat]]:
         if self.class_weight is None:
             return loss, []
         if self.multilabel_ or not isinstance(loss, Loss):
@@ -171,16 +174,18 @@ class PACBayesRegressor(RegressorMixin, PACBayesEstimator):  # type: ignore[misc
         refuse(refused)
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2)
         y = np.asarray(y, dtype=np.float64)
-        self.target_mean_, scale = y.mean(axis=0), y.std(axis=0)
+        self._choose_seed()
+        fitted = y[self._fitting(len(y))]
+        self.target_mean_, scale = fitted.mean(axis=0), fitted.std(axis=0)
         self.target_scale_ = np.where(scale > 0, scale, 1.0)
         target = (y - self.target_mean_) / self.target_scale_
-        loss, caveats = resolve(self.loss or "mse", None), ["the loss is in units of each target's standard deviation"]
+        loss, several = resolve(self.loss or "mse", None), y.ndim > 1
+        caveats = [scaled_target(None if several else float(self.target_scale_), self.prior_data)]
         if isinstance(loss, Loss) and loss.task != "regression":
             raise PactrainError(f"loss {loss.name!r} is for classes; numbers need mse, l1, huber, log_cosh or quantile")
-        if y.ndim == 1:
-            caveats = [scaled_target(float(self.target_scale_))]
-            loss = dataclasses.replace(loss, unit=float(self.target_scale_)) if isinstance(loss, Loss) else loss
-        self._train(X, target, loss, 1 if y.ndim == 1 else y.shape[1], caveats)
+        if not several and isinstance(loss, Loss):
+            loss = dataclasses.replace(loss, unit=float(self.target_scale_))
+        self._train(X, target, loss, y.shape[1] if several else 1, caveats)
         return self
 
     def predict(self, X: Any, *, draws: int | None = None, return_std: bool = False) -> Any:

@@ -19,7 +19,7 @@ numbers need no other assumption than before.  Rows that the prior may see anywa
 
 import copy
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -28,15 +28,16 @@ import torch
 from torch import Tensor, nn
 
 from pactrain.batches import Batches, LoaderBatches, TensorBatches
-from pactrain.certificate import Statement
+from pactrain.certificate import Certificate
 from pactrain.ends import Ends, beside, find_ends, same_loss, same_with_units
 from pactrain.evaluate import evaluate
 from pactrain.events import Callback, Event
 from pactrain.losses import AnyLoss, Loss
-from pactrain.posterior import Posterior
+from pactrain.posterior import Posterior, Snapshot
 from pactrain.preparation import TRAINED
 from pactrain.problem import Problem
 from pactrain.shares import class_shares, entropy
+from pactrain.statement import Caveat
 
 FAR = 30.0
 """How far above one the largest size of a column, or how far from it that of the targets, has to be before units are taken.  Sizes are measured where
@@ -148,7 +149,7 @@ class Units:
         finally:
             self._multiply(model, back=True)
 
-    def doubts(self, model: nn.Module, problem: Problem, given: Problem) -> list[str]:
+    def doubts(self, model: nn.Module, problem: Problem, given: Problem) -> list[Caveat]:
         """A caveat if the trained network does, within the block of `in_use`, anything else with rows in units than with rows as they came."""
         if not self.taken:
             return []
@@ -161,14 +162,22 @@ class Units:
             key = next(k for k in ("accuracy", "rmse", "loss") if k in found)
             if not math.isclose(found[key], raw[key], rel_tol=1e-3, abs_tol=1e-9):
                 return [
-                    f"the network treats inputs of some sizes in a way of its own: in the units that it was trained in its {key} is "
-                    f"{found[key]:.4g}, on the data as it comes {raw[key]:.4g}; train it without (Rules(units=False), and scale the inputs)"
+                    Caveat(
+                        f"the network treats inputs of some sizes specially: in the units that it was trained in its {key} is "
+                        f"{found[key]:.4g}, on the raw data {raw[key]:.4g}; train it without (Rules(units=False), and scale the inputs)"
+                    )
                 ]
         return []
 
-    def tell(self, posterior: Posterior) -> None:
-        """Bring them into what the posterior says of the weights."""
+    def tell(self, posterior: Posterior, stage1_end: Snapshot | None) -> dict[str, Snapshot]:
+        """Bring them into what the posterior says of the weights; the posterior at the end of stage 1, likewise, by its name."""
         posterior.change_units(self._scales(posterior.model))
+        if stage1_end is None:
+            return {}
+        if posterior.units is not None:
+            means, log_std = stage1_end.means * posterior.units, stage1_end.log_std + posterior.units.log()
+            stage1_end = replace(stage1_end, means=means, log_std=log_std)
+        return {"end of stage 1": stage1_end}
 
     @torch.no_grad()
     def _multiply(self, model: nn.Module, *, back: bool = False) -> None:
@@ -195,13 +204,6 @@ class Units:
         inputs = None if self.inputs is None else self.inputs.tolist()
         return {"units": {"inputs": inputs, "target": self.target}} if self.taken else {}
 
-    def named(self, statements: Sequence[Statement]) -> tuple[Statement, ...]:
-        """Statements whose losses say which units they are in."""
-        if self.target == 1:
-            return tuple(statements)
-        unit = f", in units of {_shown(self.target**self.ends.degree)}"
-        return tuple(s if s.quantity == "0-1 error" else replace(s, quantity=s.quantity + unit) for s in statements)
-
     def remarks(self) -> list[str]:
         """What the certificate says of them."""
         if not self.taken:
@@ -220,6 +222,25 @@ class Units:
             f"trained with {' and '.join(parts)}{price}; the weights have taken the units over, and the network takes and gives "
             "numbers as they come"
         ]
+
+
+def losses_in_units(loss: AnyLoss, target: float) -> AnyLoss:
+    """The loss of raw answers and targets, counted in units of the target."""
+    if target == 1 or not isinstance(loss, Loss):
+        return loss
+    own = loss.per_example
+    return replace(loss, per_example=lambda output, answer: own(output / target, answer / target))
+
+
+def named_in_units(certificate: Certificate, target: float, degree: int) -> Certificate:
+    """The certificate whose losses say which units they are in."""
+    if target == 1:
+        return certificate
+    unit = f", in units of {_shown(target**degree)}"
+    statements = tuple(
+        s if s.quantity == "0-1 error" else replace(s, quantity=s.quantity + unit) for s in certificate.statements
+    )
+    return replace(certificate, statements=statements, digest="")
 
 
 class _Scaled:

@@ -31,7 +31,7 @@ class Certify:
     def run(self) -> int:
         """Carry it out."""
         screen = console(self.json_to)
-        from pactrain.cli.workshop import recertify
+        from pactrain.cli.remake import recertify
 
         with Bars(screen) as bars:
             certificate = recertify(

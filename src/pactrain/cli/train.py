@@ -91,7 +91,8 @@ class Train:
         from pactrain.fit import fit
         from pactrain.integrations.tensorboard import TensorBoard
         from pactrain.losses import named_loss
-        from pactrain.models.named import check_model, chosen_model, make_model
+        from pactrain.models.named import check_model, chosen_model, make_model, source_of
+        from pactrain.prior import Prior
         from pactrain.runs import check_free
 
         check_model(self.model)  # before the data, which may take long to read
@@ -107,7 +108,7 @@ class Train:
                 make_model(network, task.inputs, task.outputs, self.seed),
                 training_data(task, self.augment, self.augment_counts),
                 loss=named_loss(self.loss, task.encoder.kind, unit=task.encoder.target_std),
-                prior=self.prior,
+                prior=Prior(per=self.prior, source=source_of(network, self.seed)),
                 bound=self.bound,
                 preset=self.preset,
                 delta=self.delta,
@@ -150,7 +151,6 @@ class Train:
             "model": network,
             "prior": self.prior,
             "preprocess": task.encoder.to_dict(),
-            "caveats": list(task.caveats),
         }
 
 

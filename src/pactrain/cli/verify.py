@@ -1,50 +1,73 @@
-"""`pactrain verify`: compute a certificate's numbers again.  No torch, unless the risk is to be measured again too."""
+"""`pactrain verify`: is a certificate consistent, and does its run give the same one again?"""
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from pactrain.cli.output import console, write_result
+from pactrain.cli.output import Bars, console, write_result
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from pactrain.certificate import Certificate
 
 
 @dataclass
 class Verify:
-    """Compute every number of a certificate again from what is stored with it, and compare to the last digit."""
+    """Check a certificate.  A file: its arithmetic alone, without torch.  A run folder: everything is made again from the
+    stored weights and the data, and every number, label, note and δ is compared."""
 
     certificate: tyro.conf.Positional[Path]
-    """A certificate.json, or the run folder that holds it."""
+    """A run folder, or a certificate.json."""
     run_folder: Annotated[Path | None, tyro.conf.arg(name="run")] = None
-    """A run folder: measure the risk again from its stored weights and data, too."""
+    """The run folder that a certificate.json from elsewhere claims to be about."""
     data_root: Path | None = None
     """Folder with data files."""
     json_to: Annotated[str | None, tyro.conf.arg(name="json")] = None
     """Write the outcome as JSON to this file, or to standard output for '-'."""
 
     def run(self) -> int:
-        """Carry it out; the exit code is 1 if a number does not follow."""
+        """Carry it out; the exit code is 1 if anything does not agree."""
         from pactrain.certificate import Certificate
 
         screen = console(self.json_to)
-        folder = self.certificate.is_dir()
-        certificate = Certificate.read(self.certificate / "certificate.json" if folder else self.certificate)
+        folder = self.certificate if self.certificate.is_dir() else self.run_folder
+        file = self.certificate / "certificate.json" if self.certificate.is_dir() else self.certificate
+        certificate = Certificate.read(file)
         rows = [(s, s.recompute()) for s in certificate.statements]
         for s, again in rows:
             verdict = "agrees" if again == s.value else f"DIFFERS: computed again it is {again!r}"
             screen.print(f"{s.quantity}, {s.bound}, {s.when}: {s.value!r} [{s.label}] {verdict}", markup=False)
-        good = certificate.recheck()
-        if not good and all(again == s.value for s, again in rows):
-            screen.print("The record was changed after it was made (its digest or budget does not fit).", markup=False)
-        differences: list[str] = []
-        if self.run_folder is not None:
-            from pactrain.cli.workshop import remeasure
-
-            differences = remeasure(self.run_folder, certificate, root=self.data_root)
-        for line in differences:
+        problems = certificate.problems()
+        differences = self._made_again(folder, certificate, screen) if folder is not None else []
+        for line in [*problems, *differences]:
             screen.print(line, markup=False)
-        good = good and not differences
-        screen.print("Verified." if good else "This certificate is not valid.", markup=False)
+        good = not problems and not differences
+        screen.print(_verdict(good, folder), markup=False)
         values = [{"stored": s.value, "computed": v} for s, v in rows]
-        write_result(self.json_to, {"valid": good, "values": values, "differences": differences})
+        outcome = {"valid": good, "checked": "arithmetic" if folder is None else "everything", "values": values}
+        write_result(self.json_to, outcome | {"problems": problems, "differences": differences})
         return 0 if good else 1
+
+    def _made_again(self, folder: Path, certificate: "Certificate", screen: "Console") -> list[str]:
+        """Differences from the certificate that the run gives now."""
+        from pactrain.cli.remake import disagreements, on_trust
+
+        with Bars(screen) as bars:
+            differences = disagreements(folder, certificate, root=self.data_root, progress=bars)
+        for line in on_trust(folder):
+            screen.print(f"Taken on trust: {line}.", markup=False)
+        return differences
+
+
+def _verdict(good: bool, folder: Path | None) -> str:
+    if not good:
+        return "This certificate is not valid."
+    if folder is not None:
+        return "Verified: made again from the run folder and its data, every number, label, note and δ agrees."
+    return (
+        "The arithmetic is consistent. Nothing else was checked: anybody can write a consistent record. "
+        "pactrain verify RUN makes it again from the run folder and its data."
+    )

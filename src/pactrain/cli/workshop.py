@@ -4,24 +4,15 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from pactrain.augment import augmented
-from pactrain.batches import Batches, as_batches
-from pactrain.caveats import check_disjoint
-from pactrain.certificate import Certificate
-from pactrain.certify import certify
 from pactrain.data.encoder import Encoder
 from pactrain.data.load import load
 from pactrain.data.task import Task
 from pactrain.errors import DataError, PactrainError, RunError
-from pactrain.events import Callback, silent
-from pactrain.losses import named_loss
 from pactrain.models.image import image_shape
 from pactrain.models.named import make_model
 from pactrain.posterior import Posterior
 from pactrain.prior import Prior
-from pactrain.prior_training import split_rows
 from pactrain.runs import is_complete, load_posterior, read_json
 
 if TYPE_CHECKING:
@@ -40,6 +31,7 @@ def load_task(command: "Train") -> Task:
         split=command.split,
         root=command.data_root,
         text=text_columns(command.text, command.encoder),
+        prior_data=command.prior_data,
     )
 
 
@@ -56,11 +48,11 @@ def training_data(task: Task, augment: str, counts: int) -> Any:
 
 
 def text_columns(names: tuple[str, ...], encoder: str | None) -> dict[str, str]:
-    """The columns of running text, each with its encoder; a folder by its full path, so that a run finds it again."""
+    """The columns of free text, each with its encoder; a folder by its full path, so that a run finds it again."""
     from pactrain.models.text import DEFAULT
 
     if encoder is not None and not names:
-        raise PactrainError("--encoder reads running text: name its columns with --text")
+        raise PactrainError("--encoder reads free text: name its columns with --text")
     used = encoder or DEFAULT
     return dict.fromkeys(names, str(Path(used).resolve()) if Path(used).is_dir() else used)
 
@@ -126,77 +118,8 @@ def reload_task(config: dict[str, Any], root: Path | None) -> Task:
         split=data["split"],
         root=root,
         text=data.get("text"),
+        prior_data=config["prior_data"],
     )
     if task.encoder.to_dict() != type(task.encoder).from_dict(config["preprocess"]).to_dict():
         raise DataError(f"{data['name']} is no longer the data that the run was trained on")
     return task
-
-
-def counted(task: Task, config: dict[str, Any]) -> tuple[Batches, list[str]]:
-    """The training rows that a run's bound counts, all or those its prior was not trained on; and doubts about them."""
-    doubts: list[str] = []
-    batches = as_batches(task.train, batch_size=None, device=torch.device("cpu"))
-    rows = len(task.x_train)
-    if config["prior_data"]:
-        first, rest = split_rows(batches, config["prior_data"], config["seed"])
-        doubts, batches, rows = check_disjoint(first, rest), rest, len(rest)
-    if rows != config["n"]:
-        raise DataError(f"{config['data']['name']} no longer has the rows that the run was trained on")
-    return batches, doubts
-
-
-def recertify(
-    run: Path, *, delta: float, draws: int, seed: int, with_test: bool, root: Path | None, progress: Callback
-) -> Certificate:
-    """The certificate of a completed run, made anew from its stored weights and its data."""
-    config = read_config(run)
-    task = reload_task(config, root)
-    if with_test and task.test is None:
-        raise DataError("the run held no test rows out, so there is no test set to judge the mean network by")
-    batches, doubts = counted(task, config)
-    return certify(
-        rebuild(run, config),
-        batches,
-        loss=named_loss(config["loss"], task.encoder.kind, unit=task.encoder.target_std),
-        delta=delta,
-        draws=draws,
-        seed=seed,
-        test=task.test if with_test else None,
-        caveats=[*task.caveats, *doubts],
-        progress=progress,
-    )
-
-
-REMEASURED = 1e-6
-"""Difference that another machine's arithmetic may make to a risk that is measured again."""
-
-
-def remeasure(run: Path, certificate: Certificate, *, root: Path | None) -> list[str]:
-    """What does not agree between a certificate and a run whose risk is measured again with the same draws."""
-    again = recertify(
-        run,
-        delta=certificate.delta,
-        draws=certificate.measured["values"],
-        seed=certificate.seed,
-        with_test=False,
-        root=root,
-        progress=silent,
-    )
-    differences = [
-        f"the {what} of the run is not that of the certificate"
-        for what, value in certificate.hashes.items()
-        if again.hashes[what] != value
-    ]
-    for s in certificate.statements:
-        risk = "mean" if s.bound == "kl" else "risk" if s.bound == "disintegrated" else None
-        if risk is None or s.when != "end of training":
-            continue
-        key = (s.quantity, s.bound, s.prior)
-        twin = next((t for t in again.statements if (t.quantity, t.bound, t.prior) == key), None)
-        if twin is None:
-            differences.append(f"{s.quantity}, {s.bound}, {s.prior}: the run gives no such statement")
-        elif abs(twin.inputs[risk] - s.inputs[risk]) > REMEASURED:
-            differences.append(
-                f"{s.quantity}, {s.bound}: measured again {twin.inputs[risk]!r}, stored {s.inputs[risk]!r}"
-            )
-    return differences

@@ -25,8 +25,12 @@ def load(
     split: int = 0,
     root: str | Path | None = None,
     text: Mapping[str, str] | None = None,
+    prior_data: float = 0.0,
 ) -> Task:
-    """A named set or graph, or a CSV, Parquet or NPZ file; `text` names columns of running text, each with its encoder."""
+    """A named set or graph, or a CSV, Parquet or NPZ file; `text` names columns of free text, each with its encoder.
+
+    prior_data: part of the training rows that a prior will be trained on; how columns are encoded is then learned from these rows.
+    """
     path = Path(data)
     if data.startswith("graph:") or (path.suffix.lower() == ".npz" and is_graph_file(path)):
         if target is not None or drop or text:
@@ -38,7 +42,9 @@ def load(
         )
     if path.suffix.lower() in READERS or path.is_file():
         fraction = FILE_TEST_FRACTION if test_fraction is None else test_fraction
-        return load_table(path, target, kind=kind, drop=drop, test_fraction=fraction, seed=seed, text=text)
+        return load_table(
+            path, target, kind=kind, drop=drop, test_fraction=fraction, seed=seed, text=text, prior_data=prior_data
+        )
     if target is not None or drop or text:
         raise DataError(f"--target, --drop and --text go with a file; {data!r} is not one (.csv, .parquet, .npz)")
-    return load_named(data, test_fraction=test_fraction, seed=seed, split=split, root=root)
+    return load_named(data, test_fraction=test_fraction, seed=seed, split=split, root=root, prior_data=prior_data)

@@ -11,7 +11,7 @@ from pactrain.data.encoder import Encoder, Numeric
 from pactrain.data.images import NAMES as IMAGES
 from pactrain.data.images import image_task
 from pactrain.data.places import cache_folder, data_file
-from pactrain.data.task import STANDARDISED, Kind, Task, split_rows, task_of
+from pactrain.data.task import STANDARDISED, STRATIFIED, Kind, Task, fitting_rows, split_rows, task_of
 from pactrain.errors import DataError
 
 HELD_OUT = 0.5
@@ -20,20 +20,28 @@ HELD_OUT = 0.5
 UCI = ("concrete", "energy", "wine_quality_red", "yacht")
 
 
-def load_named(name: str, *, test_fraction: float | None, seed: int, split: int, root: str | Path | None) -> Task:
+def load_named(
+    name: str,
+    *,
+    test_fraction: float | None,
+    seed: int,
+    split: int,
+    root: str | Path | None,
+    prior_data: float = 0.0,
+) -> Task:
     """A named data set."""
     if name in SKLEARN:
-        return _sklearn(name, HELD_OUT if test_fraction is None else test_fraction, seed)
+        return _sklearn(name, HELD_OUT if test_fraction is None else test_fraction, seed, prior_data)
     if name in IMAGES:
         return image_task(name, root)
     if name.startswith("uci:"):
-        return _uci(name, split, root)
+        return _uci(name, split, root, seed, prior_data)
     raise DataError(
         f"there is no data set {name!r}; use one of {', '.join(NAMES)}, graph:NAME, or a .csv, .parquet or .npz file"
     )
 
 
-def _sklearn(name: str, fraction: float, seed: int) -> Task:
+def _sklearn(name: str, fraction: float, seed: int, prior_data: float) -> Task:
     from sklearn import datasets
 
     bunch = getattr(datasets, f"load_{name}")()
@@ -43,7 +51,16 @@ def _sklearn(name: str, fraction: float, seed: int) -> Task:
     classes = tuple(map(str, bunch.target_names)) if kind == "classification" else ()
     columns = [str(c) for c in bunch.feature_names]
     return make_task(
-        name, x, y, train, test, classes=classes, columns=columns, scale=16.0 if name == "digits" else None
+        name,
+        x,
+        y,
+        train,
+        test,
+        classes=classes,
+        columns=columns,
+        scale=16.0 if name == "digits" else None,
+        seed=seed,
+        prior_data=prior_data,
     )
 
 
@@ -57,26 +74,32 @@ def make_task(
     classes: tuple[str, ...],
     columns: Sequence[str],
     scale: float | None,
+    seed: int,
+    prior_data: float,
 ) -> Task:
     """A task from whole arrays and row numbers.
 
     Features are divided by a fixed `scale`, which leaves the certificate its assumptions, or standardised.
     """
+    fitted = fitting_rows(train, prior_data, seed)
     if scale is None:
-        center, spread = x[train].mean(axis=0), x[train].std(axis=0)
+        center, spread = x[fitted].mean(axis=0), x[fitted].std(axis=0)
         spread = np.where(spread == 0, 1.0, spread)
     else:
         center, spread = np.zeros(x.shape[1]), np.full(x.shape[1], scale)
-    mean, std = (0.0, 1.0) if classes else (float(y[train].mean()), float(y[train].std()) or 1.0)
+    mean, std = (0.0, 1.0) if classes else (float(y[fitted].mean()), float(y[fitted].std()) or 1.0)
     kind: Kind = "classification" if classes else "regression"
     numeric = tuple(Numeric(c, float(m), float(m), float(s)) for c, m, s in zip(columns, center, spread, strict=True))
     encoder = Encoder("target", kind, numeric, (), (), classes, mean, std)
     features = ((x - center) / spread).astype(np.float32)
     targets = y.astype(np.int64) if classes else ((y - mean) / std).astype(np.float32)
-    return task_of(name, encoder, features, targets, train, test, caveats=() if scale is not None else (STANDARDISED,))
+    caveats = (() if scale is not None or prior_data else (STANDARDISED,)) + (
+        (STRATIFIED,) if classes and len(test) else ()
+    )
+    return task_of(name, encoder, features, targets, train, test, caveats=caveats, prior_data=prior_data)
 
 
-def _uci(name: str, split: int, root: str | Path | None) -> Task:
+def _uci(name: str, split: int, root: str | Path | None, seed: int, prior_data: float) -> Task:
     which = name.removeprefix("uci:")
     if which not in UCI:
         raise DataError(f"there is no UCI set {which!r}; use one of {', '.join('uci:' + u for u in UCI)}")
@@ -87,7 +110,9 @@ def _uci(name: str, split: int, root: str | Path | None) -> Task:
     test = np.sort(splits[split])
     train = np.setdiff1d(np.arange(len(x)), test)
     columns = [f"x{i}" for i in range(x.shape[1])]
-    return make_task(name, x, y.reshape(-1), train, test, classes=(), columns=columns, scale=None)
+    return make_task(
+        name, x, y.reshape(-1), train, test, classes=(), columns=columns, scale=None, seed=seed, prior_data=prior_data
+    )
 
 
 SKLEARN = ("digits", "breast_cancer", "wine", "iris", "diabetes")

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from pactrain.data.encoder import Kind, check_not_mostly_numbers, class_name, fit_encoder, target_numbers
-from pactrain.data.task import STANDARDISED, Task, split_rows, task_of
+from pactrain.data.task import ENCODED, STRATIFIED, Task, fitting_rows, split_rows, task_of
 from pactrain.errors import DataError
 
 MAX_CLASSES_OF_INTEGERS = 20
@@ -120,6 +120,7 @@ def load_table(
     test_fraction: float,
     seed: int,
     text: Mapping[str, str] | None = None,
+    prior_data: float = 0.0,
 ) -> Task:
     """A task from a CSV, Parquet or NPZ file; `text` names its columns of running text, each with the encoder to read it."""
     text = text or {}
@@ -140,9 +141,11 @@ def load_table(
     strata = frame[target].map(class_name).to_numpy() if kind == "classification" else None
     train, test = split_rows(len(frame), strata, test_fraction, seed)
     features = frame.drop(columns=[target, *drop])
-    encoder = fit_encoder(features.iloc[train], frame[target], train, kind, text)
+    fitted = fitting_rows(train, prior_data, seed)
+    encoder = fit_encoder(features.iloc[fitted], frame[target], fitted, kind, text)
     x, y = encoder.features(features), encoder.targets(frame[target])
-    return task_of(path.name, encoder, x, y, train, test, caveats=(STANDARDISED,) if encoder.numeric else ())
+    caveats = (() if prior_data else (ENCODED,)) + ((STRATIFIED,) if kind == "classification" and len(test) else ())
+    return task_of(path.name, encoder, x, y, train, test, caveats=caveats, prior_data=prior_data)
 
 
 def _check_target(column: "pd.Series[Any]", name: str) -> None:

@@ -8,14 +8,28 @@ from numpy.typing import NDArray
 
 from pactrain.data.encoder import Encoder, Kind
 from pactrain.errors import DataError
+from pactrain.statement import Caveat, Label
 
-STANDARDISED = "the features were standardised with statistics of the same training rows"
+STANDARDISED = Caveat("the features were standardised with statistics of the same training rows", "estimated")
+
+ENCODED = Caveat(
+    "how columns are encoded (means, categories, missing values, classes) was learned from the same training rows; with "
+    "prior_data it is learned from the prior's rows alone",
+    "estimated",
+)
+
+STRATIFIED = Caveat(
+    "held-out rows were chosen class by class, so their bound holds for data with these class shares", "certified"
+)
 
 
-def scaled_target(std: float) -> str:
-    """What is said of numbers to predict that were standardised."""
-    shown = f"{std:,.0f}" if 1000 <= std < 1e12 else f"{std:.4g}"
-    return f"the loss is in units of the target's standard deviation, {shown}"
+def scaled_target(std: float | None, prior_data: float) -> Caveat:
+    """What is said of a regression target standardised by the training rows, or by the prior's; `std` is None for several targets."""
+    shown = "" if std is None else f", {std:,.0f}" if 1000 <= std < 1e12 else f", {std:.4g}"
+    rows: str
+    label: Label
+    rows, label = ("prior's", "certified") if prior_data else ("training", "estimated")
+    return Caveat(f"the loss is in units of the target's standard deviation in the {rows} rows{shown}", label)
 
 
 @dataclass(frozen=True)
@@ -28,7 +42,7 @@ class Task:
     y_train: NDArray[Any]
     x_test: NDArray[np.float32] | None
     y_test: NDArray[Any] | None
-    caveats: tuple[str, ...] = ()
+    caveats: tuple[Caveat, ...] = ()
 
     @property
     def train(self) -> Any:
@@ -59,13 +73,25 @@ def task_of(
     train: NDArray[Any],
     test: NDArray[Any],
     *,
-    caveats: tuple[str, ...],
+    caveats: tuple[Caveat, ...],
+    prior_data: float = 0.0,
 ) -> Task:
     """A task from encoded arrays and row numbers."""
     if encoder.kind == "regression":
-        caveats = (*caveats, scaled_target(encoder.target_std))
+        caveats = (*caveats, scaled_target(encoder.target_std, prior_data))
     x_test, y_test = (x[test], y[test]) if len(test) else (None, None)
     return Task(name, encoder, x[train], y[train], x_test, y_test, caveats)
+
+
+def fitting_rows(train: NDArray[Any], prior_data: float, seed: int) -> NDArray[Any]:
+    """The training rows that an encoding may be learned from: those that a prior is trained on, if it has any of its own."""
+    if not 0 < prior_data < 1:
+        return train
+    from pactrain.batches import split_numbers  # here: reading a table needs no torch
+    from pactrain.seeds import prior_seed
+
+    first, _ = split_numbers(len(train), prior_data, prior_seed(seed))
+    return train[first.numpy()] if len(first) else train
 
 
 def split_rows(n: int, target: NDArray[Any] | None, fraction: float, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -92,4 +118,14 @@ def split_rows(n: int, target: NDArray[Any] | None, fraction: float, seed: int) 
     return train, test
 
 
-__all__ = ["STANDARDISED", "Kind", "Task", "scaled_target", "split_rows", "task_of"]
+__all__ = [
+    "ENCODED",
+    "STANDARDISED",
+    "STRATIFIED",
+    "Kind",
+    "Task",
+    "fitting_rows",
+    "scaled_target",
+    "split_rows",
+    "task_of",
+]

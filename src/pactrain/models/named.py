@@ -11,6 +11,7 @@ from pactrain.data.encoder import Encoder
 from pactrain.errors import PactrainError
 from pactrain.models.image import IMAGE_MODELS, image_model, is_image_model
 from pactrain.models.mlp import mlp
+from pactrain.prior import fresh_source
 
 GRAPH_MODELS = ("gcn", "gat", "sage", "appnp")
 MLP = r"mlp(?::(\d+(?:-\d+)*))?"
@@ -42,6 +43,11 @@ def check_model(name: str | None) -> None:
         )
     if not Path(path).exists():
         raise PactrainError(f"there is no file {path} to take the model from")
+
+
+def source_of(name: str, seed: int) -> str | None:
+    """Where the initial weights of a network come from; None for a user's own function, which may have read them from a file."""
+    return None if ".py:" in name else fresh_source(seed)
 
 
 def make_model(name: str, inputs: int, outputs: int, seed: int) -> nn.Module:

@@ -4,7 +4,7 @@ import json
 from html import escape
 from typing import Any
 
-from pactrain.certificate import MEANING, Certificate
+from pactrain.certificate import Certificate
 from pactrain.report.canvas import Drawing
 from pactrain.report.inline import figure_html
 from pactrain.report.read import SCORES, Run
@@ -14,10 +14,10 @@ from pactrain.report.words import (
     findings,
     headline,
     proved,
-    says_nothing,
     score_text,
     value_of,
 )
+from pactrain.statement import MEANING
 
 
 def table(caption: str, columns: list[str], rows: list[list[str]], *, numbers: int) -> str:
@@ -95,14 +95,14 @@ def certificate(run: Run) -> str:
     items = ""
     for s in findings(found):
         told = finding(s)
-        mark = label("vacuous" if says_nothing(s) else told.label)
+        mark = label("vacuous" if s.vacuous else told.label)
         items += f"<li><p>{mark}{escape(told.sentence)}</p><p>{escape(told.how[:1].upper() + told.how[1:])}.</p></li>"
     meaning = "".join(f"<dt>{label(k)}</dt><dd>{escape(v[:1].upper() + v[1:])}.</dd>" for k, v in MEANING.items())
-    meaning += f"<dt>{label('vacuous')}</dt><dd>The value says no more than was known before.</dd>"
+    meaning += f"<dt>{label('vacuous')}</dt><dd>The bound is no better than the best constant answer.</dd>"
     return (
         f"<p>What is certified holds, all of it together, with {100 * (1 - found.delta):.4g} % confidence, for data that comes "
         f"from where the {found.n:,} training examples came from.</p>"
-        f"<ul class=findings>{items}</ul>{notes(list(found.notes))}<dl>{meaning}</dl>{_statements(found)}"
+        f"<ul class=findings>{items}</ul>{notes([*(c.reason for c in found.caveats), *found.notes])}<dl>{meaning}</dl>{_statements(found)}"
     )
 
 

@@ -1,18 +1,11 @@
 """What a run amounts to, in sentences."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from pactrain.certificate import DRAWN, MEAN, RANDOMISED, Certificate, Statement
+from pactrain.certificate import Certificate
 from pactrain.report.read import Run
-
-WHO = {
-    RANDOMISED: "the randomised predictor, whose weights are drawn anew for each prediction,",
-    DRAWN: "one network drawn from the posterior",
-    MEAN: "the trained network itself",
-}
-
-NEARLY = 0.999
+from pactrain.statement import MEAN, WHO, Statement, claim
 
 HOW = {
     "kl": "from the training data, by inverting the binary kl divergence",
@@ -71,32 +64,30 @@ def value_of(statement: Statement) -> str:
     return f"{100 * statement.value:.1f}\N{NO-BREAK SPACE}%" if error else shown(statement.value)
 
 
-def says_nothing(s: Statement) -> bool:
-    """Is the number vacuous, or so close to it that it reads the same?"""
-    return s.vacuous_at is not None and s.value >= NEARLY * s.vacuous_at
-
-
 def finding(s: Statement) -> Finding:
     """A statement as a sentence."""
     what = "share of errors" if s.quantity == "0-1 error" else s.quantity
-    sentence = f"On new data {_claim(s)}."
-    if says_nothing(s):
+    sentence = f"On new data {claim(s)}."
+    if s.vacuous:
         sentence = (
-            f"Nothing useful about the {what} of {WHO[s.predictor].rstrip(',')}: the value, {value_of(s)}, is vacuous."
+            f"Nothing useful about the {what} of {WHO[s.predictor].rstrip(',')}: the bound, {value_of(s)}, is no better "
+            f"than a constant answer's {value_of(replace(s, value=s.constant_answer or 0.0))}."
         )
     return Finding(sentence, s.label, HOW.get(s.bound, s.bound))
 
 
 def findings(certificate: Certificate) -> list[Statement]:
-    """The best statement of each kind at the end of training: what says something first, and what is certified."""
-    kinds = {(s.quantity, s.predictor): None for s in certificate.statements if s.label != "heuristic"}
-    best = [certificate.best(*kind, label="certified") or certificate.best(*kind) for kind in kinds]
-    return sorted((s for s in best if s is not None), key=lambda s: (says_nothing(s), s.label != "certified"))
+    """What the certificate claims, the strongest first, then the best of what is vacuous."""
+    told = certificate.findings()
+    known = {(s.quantity, s.predictor) for s in told}
+    kinds = dict.fromkeys((s.quantity, s.predictor) for s in certificate.statements if s.vacuous)
+    silent = [certificate.best(*kind) for kind in kinds if kind not in known]
+    return [*told, *(s for s in silent if s is not None)]
 
 
 def headline(run: Run) -> Statement | None:
     """The statement that matters most: certified before estimated, errors before losses, the smallest value."""
-    told = [s for s in findings(run.certificate) if not says_nothing(s)] if run.certificate and run.genuine else []
+    told = run.certificate.findings() if run.certificate and run.genuine else []
     return min(told, key=lambda s: (s.label != "certified", s.quantity != "0-1 error", s.value), default=None)
 
 
@@ -109,31 +100,24 @@ def proved(run: Run) -> str:
         return "The certificate was changed after it was made: what it says does not count."
     best, confidence = headline(run), f"{100 * (1 - certificate.delta):.4g} %"
     if best is None:
-        return "Nothing useful can be stated about new data: every bound is vacuous."
+        return "Nothing is claimed about new data: no bound is better than a constant answer and free of caveats."
     if best.label != "certified":
-        return f"Nothing is proved here. Estimated, at {confidence} confidence: on new data {_claim(best)}."
+        return f"Nothing is proved here. Estimated, at {confidence} confidence: on new data {claim(best)}."
     if best.predictor != MEAN:
-        return f"Proved with {confidence} confidence, from {certificate.n:,} training examples alone: on new data {_claim(best)}."
-    return f"Proved with {confidence} confidence, by the held-out test rows: on new data {_claim(best)}. {_alone(certificate)}"
-
-
-def _claim(s: Statement) -> str:
-    who, value = WHO[s.predictor], value_of(s)
-    if s.quantity == "0-1 error":
-        return f"{who} is wrong in at most {value} of the cases"
-    return f"{who} has a {s.quantity} of at most {value}"
+        return f"Proved with {confidence} confidence, from {certificate.n:,} training examples alone: on new data {claim(best)}."
+    return f"Proved with {confidence} confidence, by the held-out test rows: on new data {claim(best)}. {_alone(certificate)}"
 
 
 def _alone(certificate: Certificate) -> str:
     """What follows without the test set."""
     told = [
         s
-        for s in findings(certificate)
-        if s.predictor != MEAN and s.quantity == "0-1 error" and s.label == "certified" and not says_nothing(s)
+        for s in certificate.findings()
+        if s.predictor != MEAN and s.quantity == "0-1 error" and s.label == "certified"
     ]
     if not told:
         return "The training data alone proves nothing useful about errors here."
-    return f"The training data alone proves that {_claim(min(told, key=lambda s: s.value))}."
+    return f"The training data alone proves that {claim(min(told, key=lambda s: s.value))}."
 
 
 def trained(run: Run) -> str:

@@ -1,0 +1,123 @@
+"""A run's certificate, made again from its folder and its data."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from pactrain.auto import AUTO
+from pactrain.centre import centre_at_zero
+from pactrain.certificate import Certificate
+from pactrain.cli.workshop import read_config, rebuild, reload_task
+from pactrain.data.encoder import Encoder
+from pactrain.data.task import Task
+from pactrain.errors import DataError, RunError
+from pactrain.events import Callback, silent
+from pactrain.faint import strengthen
+from pactrain.losses import named_loss
+from pactrain.models.named import make_model
+from pactrain.outcome import certificate_of
+from pactrain.posterior import Posterior
+from pactrain.prior import Prior
+from pactrain.prior_training import split_rows
+from pactrain.problem import Problem, read_problem
+from pactrain.runs import load_earlier, read_json
+from pactrain.versions import machine, versions
+
+ELSEWHERE = 1e-4
+"""Difference that the arithmetic of another machine, or of other versions, may make to a number."""
+
+
+@dataclass(frozen=True)
+class Rebuilt:
+    """A completed run, with its network, its data and what its certificate was told."""
+
+    config: dict[str, Any]
+    metrics: dict[str, Any]
+    posterior: Posterior
+    problem: Problem
+    task: Task
+
+
+def rebuilt(run: Path, *, root: Path | None) -> Rebuilt:
+    """Load a run and the rows that its bound counts: all, or those that its prior was not trained on."""
+    config = read_config(run)
+    task, posterior = reload_task(config, root), rebuild(run, config)
+    loss = named_loss(config["loss"], task.encoder.kind, unit=task.encoder.target_std)
+    device = torch.device("cpu")
+    problem = read_problem(
+        posterior.model, task.train, test=task.test, loss=loss, bound=config["bound"], rules=AUTO, device=device
+    )
+    if config["prior_data"]:
+        _, rest = split_rows(problem.batches, config["prior_data"], config["seed"])
+        problem = replace(problem, batches=rest)
+    metrics = read_json(run / "metrics.json")
+    if "certificate" not in metrics:
+        raise RunError(f"{run} was written by an older version, which did not keep what its certificate rests on")
+    return Rebuilt(config, metrics, posterior, problem, task)
+
+
+def recertify(
+    run: Path, *, delta: float, draws: int, seed: int, with_test: bool, root: Path | None, progress: Callback
+) -> Certificate:
+    """Another certificate of a completed run: with other draws, or another confidence."""
+    found = rebuilt(run, root=root)
+    if with_test and found.task.test is None:
+        raise DataError("the run held no test rows out, so there is no test set to judge the mean network by")
+    facts = found.metrics["certificate"] | {"draws": draws, "objective": {}}
+    return certificate_of(
+        found.posterior,
+        found.problem if with_test else replace(found.problem, test=None),
+        facts,
+        delta=delta,
+        seed=seed,
+        caveats=found.task.caveats,
+        earlier={},
+        progress=progress,
+    )
+
+
+def disagreements(run: Path, stored: Certificate, *, root: Path | None, progress: Callback = silent) -> list[str]:
+    """What differs between a certificate and the one that its run gives when everything is made again."""
+    found = rebuilt(run, root=root)
+    config = found.config
+    again = certificate_of(
+        found.posterior,
+        found.problem,
+        found.metrics["certificate"],
+        delta=config["delta"],
+        seed=config["seed"],
+        caveats=found.task.caveats,
+        earlier=load_earlier(run),
+        progress=progress,
+    )
+    again = replace(again, versions=config["versions"], digest="")
+    here = (versions(), machine(), torch.get_num_threads())
+    same = here == (config["versions"], config.get("machine"), config["threads"])
+    differences = stored.differences(again, tolerance=0.0 if same else ELSEWHERE)
+    return [*differences, *([] if config["prior_data"] else _other_prior(found))]
+
+
+def _other_prior(found: Rebuilt) -> list[str]:
+    """Says if the prior's mean is not what the run's own seed gives."""
+    config, loaded = found.config, found.posterior
+    encoder = Encoder.from_dict(config["preprocess"])
+    model = make_model(config["model"], encoder.inputs, len(encoder.classes) or 1, config["seed"])
+    if found.metrics["strengthened"]:
+        strengthen(model, found.problem.sample, found.problem.loss, config["seed"])
+    fresh = Posterior(model, Prior(per=config["prior"]))
+    if found.metrics["prior_mean"] == "zero":
+        centre_at_zero(fresh)
+    mean = loaded.prior_mean if loaded.units is None else loaded.prior_mean / loaded.units
+    if torch.equal(fresh.prior_mean, mean):
+        return []
+    return [f"the prior's mean is not what seed {config['seed']} gives: the initial weights of the run were others"]
+
+
+def on_trust(run: Path) -> list[str]:
+    """What cannot be made again, and is believed."""
+    config = read_config(run)
+    if not config["prior_data"]:
+        return []
+    return ["that the prior's network was trained on its own part of the rows alone"]
