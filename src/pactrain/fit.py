@@ -25,6 +25,7 @@ from pactrain.errors import PactrainError, TrainingError
 from pactrain.events import Callback, Event
 from pactrain.faint import strengthen
 from pactrain.gamma_walk import leave_out
+from pactrain.gave_up import collected
 from pactrain.gradient_steps import OptimizerFactory
 from pactrain.history import Record
 from pactrain.interrupt import deferred
@@ -125,7 +126,7 @@ def fit(
     model.to(where)
     ranks.same_weights(model)
     doubts = [*caveats, *seen_before(model)]
-    with own_randomness(where, seed), restored_modes(model), deferred() as stop:
+    with own_randomness(where, seed), restored_modes(model), deferred() as stop, collected() as given_up:
         options = Options(
             rules=rules,
             bound=bound,
@@ -181,7 +182,7 @@ def fit(
             hashes, statements = hashes_of(start.posterior, given.batches), units.named(certificate.statements)
             certificate = replace(certificate, statements=statements, hashes=hashes, digest="")
         scores = final_scores(model, given)
-        notes = notes_on(scores["train"], problem, given, interrupted=interrupted)
+        notes = notes_on(scores["train"], problem, given, interrupted=interrupted) + given_up
         metrics = metrics_of(trainer, moment, scores, time.monotonic() - started, folder)
         metrics |= {"strengthened": start.strengthened, "prior_mean": start.prior_mean}
     result = Result(model, start.posterior, certificate, history, metrics, moment, config, notes, interrupted)

@@ -18,9 +18,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pactrain.batches import Batches
+from pactrain.errors import PactrainError
+from pactrain.gave_up import gave_up
 from pactrain.left_out import Answer, LeftOut
 from pactrain.losses import AnyLoss
 from pactrain.posterior import Posterior
+from pactrain.shown import Unsuited
 
 STEP = 10**0.5
 """From one γ down to the next."""
@@ -145,5 +148,9 @@ def leave_out(
         return None
     try:
         return LeftOut(posterior, batches, loss, n, seed, settle=numbers)
-    except Exception:  # whatever layers and losses say that do not take this; training needs none of it
+    except Unsuited:
+        return None
+    except (PactrainError, RuntimeError) as error:  # some losses have no second derivative
+        what = "The search for a better γ (how far the data may move the weights) was not made"
+        gave_up(what, error, instead="γ stays at its first guess")
         return None
