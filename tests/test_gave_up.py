@@ -154,6 +154,7 @@ def test_a_loss_without_a_second_derivative_has_no_search_for_gamma() -> None:
     told = notes_of(perceptron(), rows(), loss=loss)
     assert "The search for a better γ" in told
     assert "RuntimeError: derivative for aten::multi_margin_loss_backward is not implemented" in told
+    assert "γ" not in notes_of(perceptron(), rows(), loss="hinge")  # the rules leave it out
 
 
 def test_whole_numbers_that_could_not_be_tried() -> None:
