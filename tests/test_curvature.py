@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from pactrain import Posterior, Prior
 from pactrain.curvature import CurvatureStds, Moves
-from pactrain.fused import WORTH_COMPILING, kernels
+from pactrain.fused import WORTH_COMPILING
 from tests.zoo import build, rows
 
 CURVATURES = torch.tensor([0.0, 0.5, 4.0])
@@ -173,11 +173,3 @@ def test_groups_of_few_weights_are_not_compiled_one_by_one() -> None:
     posterior = Posterior(model, Prior(per="tensor", std=0.05))
     steps = int(WORTH_COMPILING)
     assert CurvatureStds(posterior, kl_weight=1.0, memory=0.9, log_std_range=(-6, 1), steps=steps)._kernels is None
-
-
-def test_without_a_compiler_the_plain_operations_are_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(*_: object, **__: object) -> None:
-        raise RuntimeError("no compiler")
-
-    monkeypatch.setattr(torch, "compile", fails)
-    assert kernels.__wrapped__(torch.float32, "cpu") is None

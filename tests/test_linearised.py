@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from pactrain.auto import AUTO
 from pactrain.batches import LoaderBatches, TensorBatches, as_batches
 from pactrain.factors import Unlike
+from pactrain.gave_up import collected
 from pactrain.linearised import GAINS, Linearised, _leave_out, linearise
 from pactrain.losses import AnyLoss, names_classes, resolve
 from pactrain.shares import chance
@@ -161,8 +162,11 @@ def test_what_cannot_be_linearised_falls_back() -> None:
     model = build("mlp")
     flat: AnyLoss = lambda predict, batch: 0.0 * predict(batch[0]).sum(1)  # noqa: E731
     batches = TensorBatches(rows(50), 50)
-    assert linearise(model, batches, flat, seed=0) is None
-    assert AUTO.held_gamma(AUTO.strength(model, batches, flat, 0), 0.1) == AUTO.gamma_max
+    with collected() as notes:
+        assert linearise(model, batches, flat, seed=0) is None
+    assert "no example has a finite loss with a gradient" in notes[0]
+    with collected():
+        assert AUTO.held_gamma(AUTO.strength(model, batches, flat, 0), 0.1) == AUTO.gamma_max
 
 
 def test_classes_are_recognised() -> None:

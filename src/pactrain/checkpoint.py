@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -37,9 +37,8 @@ def _replaced(path: Path) -> Iterator[Path]:
             os.fsync(file.fileno())
         new.chmod(0o644)
         new.replace(path)
-    except BaseException:
-        new.unlink(missing_ok=True)
-        raise
+    finally:
+        new.unlink(missing_ok=True)  # there only if something failed
 
 
 def write_json(path: Path, values: Any) -> None:
@@ -67,7 +66,7 @@ def load_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         with safe_open(path, framework="pt") as file:
             values = json.loads((file.metadata() or {}).get("values", "{}"))
             return {k: file.get_tensor(k) for k in file.keys()}, values  # noqa: SIM118
-    except Exception as error:
+    except (OSError, ValueError, SafetensorError) as error:
         raise RunError(
             f"{path} cannot be read as a safetensors file ({error}); start again without resuming"
         ) from error

@@ -1,17 +1,19 @@
 """Predictions of the randomised predictor: their mean and their spread over draws of the weights."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.func import vmap
 
-from pactrain.calls import call_with
+from pactrain.calls import call_with, try_with
 from pactrain.errors import PactrainError
 from pactrain.losses import scores_of
 from pactrain.modes import evaluating
 from pactrain.seeds import generator
+from pactrain.together import together
 
 if TYPE_CHECKING:
     from pactrain.posterior import Posterior
@@ -58,17 +60,18 @@ def _outputs(
     fed = sum(t.numel() for t in (*args, *kwargs.values()) if isinstance(t, Tensor))
     size = max(1, NUMBERS_AT_ONCE // max(fed, posterior.num_weights))
 
-    def call(weights: dict[str, Tensor]) -> Tensor:
-        return scores_of(call_with(posterior.model, weights, args, kwargs))
+    def attempt(weights: dict[str, Tensor]) -> Tensor:
+        return scores_of(try_with(posterior.model, weights, args, kwargs))
 
-    together = size > 1
+    at_once = size > 1
     for start in range(0, draws, size):
         indices = range(start, min(draws, start + size))
         weights = [posterior.draw(generator(posterior.log_std.device, seed, "predict", i)) for i in indices]
-        if together:
-            try:
-                yield vmap(call)({name: torch.stack([w[name] for w in weights]) for name in posterior.names})
+        if at_once:
+            stacked = {name: torch.stack([w[name] for w in weights]) for name in posterior.names}
+            found = together(partial(vmap(attempt), stacked), "Predictions of several draws were")
+            if found is not None:
+                yield found
                 continue
-            except (RuntimeError, ValueError, TypeError):  # layers that vmap cannot take; the loop below takes any
-                together = False
-        yield torch.stack([call(w) for w in weights])
+            at_once = False
+        yield torch.stack([scores_of(call_with(posterior.model, w, args, kwargs)) for w in weights])

@@ -5,7 +5,7 @@ are put back.  The data gives no more than shapes and types.
 """
 
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from pactrain.batches import TensorBatches
+from pactrain.gave_up import Refused, gave_up, refusing
 from pactrain.losses import Loss
 from pactrain.modes import evaluating, restored_buffers, restored_modes
 
@@ -30,11 +31,13 @@ Layer = nn.Linear | nn.modules.conv._ConvNd
 
 @dataclass(frozen=True)
 class Ends:
-    """The first and the last layer, None where there is no such layer; and the power of the targets' unit that the loss is in."""
+    """The first and the last layer, None where there is no such layer; the power of the targets' unit that the loss is in; and why
+    network or loss could not be asked, if they could not."""
 
     first: Layer | None = None
     last: nn.Linear | None = None
     degree: int = 0
+    refused: Refused | None = None
 
 
 @torch.no_grad()
@@ -51,11 +54,21 @@ def find_ends(model: nn.Module, x: Tensor, y: Tensor, loss: Loss, seed: int) -> 
                 units = torch.pow(FACTOR, torch.randint(-1, 2, first.weight.shape[1:2], generator=source)).to(noise)
                 first = first if _alike(*_both_ways(model, Ends(first), units, 1.0, noise)) else None
             last = given if isinstance(given, nn.Linear) and _may_change(given) else None
-            degree = 0 if last is None else _degree(loss, out, y, source)
+            degree, refused = (0, None) if last is None else _degree(loss, out, y, source)
             last = last if last is not None and degree and _multiplies(model, last, noise, out) else None
-    except Exception:  # whatever it is that the network does not take, training will tell
-        return Ends()
-    return Ends(first, last, degree if last is not None else 0)
+    except Refused as error:
+        return Ends(refused=error)
+    return Ends(first, last, degree if last is not None else 0, refused)
+
+
+def _answers(model: nn.Module, x: Tensor) -> Tensor:
+    """The network's output, if it takes these inputs and gives rows of floating-point numbers; otherwise `Refused`."""
+    out = refusing(model)(x)
+    if not (isinstance(out, Tensor) and out.is_floating_point() and out.numel() and out.ndim):
+        raise Refused(
+            TypeError("the network's output is not a tensor of floating-point numbers with one row per example")
+        )
+    return out
 
 
 def _listen(model: nn.Module, noise: Tensor) -> tuple[Tensor, list[Layer], Layer | None]:
@@ -63,16 +76,18 @@ def _listen(model: nn.Module, noise: Tensor) -> tuple[Tensor, list[Layer], Layer
     taken: list[Layer] = []
     made: list[tuple[Layer, Tensor]] = []
 
-    def listen(layer: Any, args: tuple[Any, ...], out: Tensor) -> None:
-        seen = args[0]
-        same = seen.numel() == noise.numel() and torch.equal(seen.reshape(len(noise), -1), noise.flatten(1))
+    def listen(layer: Any, args: tuple[Any, ...], out: Any) -> None:
+        seen = args[0] if args else None  # none of a call with keywords only
+        if not isinstance(seen, Tensor) or not isinstance(out, Tensor):
+            return
+        same = seen.numel() == noise.numel() and torch.equal(seen.reshape(-1), noise.reshape(-1))
         if same and (seen.ndim == 2 if isinstance(layer, nn.Linear) else seen.shape == noise.shape):
             taken.append(layer)
         made.append((layer, out))
 
     handles = [m.register_forward_hook(listen) for m in model.modules() if isinstance(m, Layer)]
     try:
-        out = model(noise)
+        out = _answers(model, noise)
     finally:
         for handle in handles:
             handle.remove()
@@ -94,8 +109,8 @@ def same_with_units(
                 for training in (False, True)
                 for batch in batches.ordered()
             )
-    except Exception:  # an assertion about the size of inputs, say
-        return False
+    except Refused as error:  # an assertion about the size of inputs, say
+        return _not_scaled(error)
     finally:
         for buffer, kept in buffers:
             buffer.copy_(kept)
@@ -114,8 +129,7 @@ def _both_ways(
     def answers(inputs: Tensor) -> Tensor:
         with torch.random.fork_rng(devices=[x.device] if x.device.type == "cuda" else []):
             torch.manual_seed(seed)
-            out: Tensor = model(inputs)
-        return out
+            return _answers(model, inputs)
 
     with ExitStack() as changes:
         scaled = target * answers(in_units)
@@ -130,31 +144,43 @@ def _multiplies(model: nn.Module, last: nn.Linear, noise: Tensor, out: Tensor) -
     """Is it the same to multiply the answers and to multiply the layer's weights?"""
     factor = torch.full((), FACTOR)
     with _multiplied(last.weight, factor), _multiplied(last.bias, factor):
-        return _alike(model(noise), FACTOR * out)
+        return _alike(_answers(model, noise), FACTOR * out)
 
 
-def _degree(loss: Loss, out: Tensor, y: Tensor, source: torch.Generator) -> int:
-    """k if the loss of numbers c times as large is c^k times as large, k being 1 or 2; otherwise 0."""
+def _degree(loss: Loss, out: Tensor, y: Tensor, source: torch.Generator) -> tuple[int, Refused | None]:
+    """k if the loss of numbers c times as large is c^k times as large, k being 1 or 2; otherwise 0, and why the loss was not to be had."""
     if loss.task != "regression" or not y.is_floating_point() or loss.high < float("inf"):
-        return 0
+        return 0, None
     wide = torch.randn(len(out), *y.shape[1:], generator=source).to(y)
-    with suppress(Exception):  # answers and targets that do not fit, of which training will tell
-        one, more = loss.per_example(out, wide), loss.per_example(FACTOR * out, FACTOR * wide)
-        return next((k for k in (1, 2) if _alike(more, FACTOR**k * one)), 0)
-    return 0
+    asked = refusing(loss.per_example)
+    try:
+        one, more = asked(out, wide), asked(FACTOR * out, FACTOR * wide)
+    except Refused as error:
+        return 0, error
+    return next((k for k in (1, 2) if _alike(more, FACTOR**k * one)), 0), None
 
 
 @torch.no_grad()
 def same_loss(loss: Loss, unit: float, degree: int, y: Tensor) -> bool:
     """Is the loss of these targets in units that of the targets themselves but for the power of the unit?"""
     guesses = torch.randn(y.shape, generator=torch.Generator().manual_seed(0)).to(y)
-    with suppress(Exception):
-        return _alike(unit**degree * loss.per_example(guesses, y / unit), loss.per_example(unit * guesses, y))
+    asked = refusing(loss.per_example)
+    try:
+        ours, theirs = asked(guesses, y / unit), asked(unit * guesses, y)
+    except Refused as error:
+        return _not_scaled(error)
+    return _alike(unit**degree * ours, theirs)
+
+
+def _not_scaled(error: Refused) -> bool:
+    what = "Inputs or targets far from the size of one were not all scaled, as network or loss do not take them in other units"
+    gave_up(what, error, instead="they are trained on as they came")
     return False
 
 
 def _alike(found: Tensor, expected: Tensor) -> bool:
-    return bool(torch.allclose(found, expected, rtol=1e-4, atol=1e-5 * float(expected.abs().max())))
+    close = 1e-5 * float(expected.abs().max())
+    return found.shape == expected.shape and bool(torch.allclose(found, expected, rtol=1e-4, atol=close))
 
 
 def _may_change(layer: Layer) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pactrain.gave_up import Refused, gave_up, refusing
 from pactrain.losses import AnyLoss, Loss
 from pactrain.modes import batch_norms, evaluating
 from pactrain.seeds import derive
@@ -55,12 +56,17 @@ def strengthen(model: nn.Module, batch: Any, loss: AnyLoss, seed: int) -> bool:
     weight = layers[0].weight
     source = torch.Generator().manual_seed(derive(seed, "faint"))
     noise = torch.randn(INPUTS, *inputs.shape[1:], generator=source).to(weight)
-    met: list[tuple[nn.Module, float]] = []
+    met: list[tuple[nn.Module, Tensor]] = []
     with evaluating(model), torch.no_grad():
-        _through(model, noise, layers, before=lambda layer, x: met.append((layer, _deviation(x))))
-        if not met or met[-1][1] >= FAINT:
+        try:
+            _through(refusing(model), noise, layers, before=lambda layer, x: met.__setitem__(slice(None), [(layer, x)]))
+        except Refused as error:
+            what = "Whether the initial weights pass on enough was not measured with random inputs"
+            gave_up(what, error, instead="they are left as they are")
             return False
-        last, done = met[-1][0], set[nn.Module]()
+        if not met or _deviation(met[0][1]) >= FAINT:
+            return False
+        last, done = met[0][0], set[nn.Module]()
 
         def scale(layer: Any, out: Tensor) -> Tensor | None:
             if layer is last or layer in done or not layer.weight.requires_grad:
@@ -85,7 +91,7 @@ def _deviation(x: Tensor) -> float:
 
 
 def _through(
-    model: nn.Module,
+    model: Callable[[Tensor], Any],
     noise: Tensor,
     layers: list[Any],
     *,

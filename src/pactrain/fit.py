@@ -24,6 +24,7 @@ from pactrain.errors import PactrainError, TrainingError
 from pactrain.events import Callback, Event
 from pactrain.faint import strengthen
 from pactrain.gamma_walk import leave_out
+from pactrain.gave_up import collected
 from pactrain.gradient_steps import OptimizerFactory
 from pactrain.history import Record
 from pactrain.interrupt import deferred
@@ -143,7 +144,7 @@ def fit(
     model.to(where)
     ranks.same_weights(model)
     doubts, tell = seen_before(model), _teller(callbacks)
-    with own_randomness(where, seed), restored_modes(model), deferred() as stop:
+    with own_randomness(where, seed), restored_modes(model), deferred() as stop, collected() as given_up:
         options = Options(
             rules=rules,
             bound=bound,
@@ -189,10 +190,11 @@ def fit(
             strange = units.doubts(model, problem, given)
             doubts += [*buffer_caveats(model, buffers), *strange]
         earlier = units.tell(start.posterior, trainer.stage1_end)
-        facts = facts_of(trainer, given, start=start, units=units, caveats=doubts, objective=terms, stopped=interrupted)
+        shown = replace(given, test=None) if strange else given
+        facts = facts_of(trainer, shown, start=start, units=units, caveats=doubts, objective=terms, stopped=interrupted)
         certificate = certificate_of(
             start.posterior,
-            replace(given, test=None) if strange else given,
+            shown,
             facts,
             delta=delta,
             seed=seed,
@@ -201,7 +203,7 @@ def fit(
             progress=tell,
         )
         scores = final_scores(model, given)
-        notes = notes_on(scores["train"], problem, given, interrupted=interrupted)
+        notes = notes_on(scores["train"], problem, given, interrupted=interrupted) + given_up
         metrics = metrics_of(trainer, moment, scores, time.monotonic() - started, folder)
         metrics |= {"strengthened": start.strengthened, "prior_mean": start.prior_mean, "certificate": facts}
     result = Result(

@@ -9,10 +9,13 @@ import functools
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from subprocess import SubprocessError
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from pactrain.gave_up import gave_up
 
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8
 """Adam's constants."""
@@ -68,9 +71,18 @@ def natural(h: Tensor, g: Tensor, m: Tensor, m0: Tensor, w: Tensor, first: Tenso
     g.zero_()
 
 
-@functools.cache
 def kernels(dtype: torch.dtype, device: str) -> Kernels | None:
-    """Compiled and tried out once a process; None where torch.compile does not work (no C++ compiler, say)."""
+    """The compiled functions; None where torch.compile does not work (no C++ compiler, say)."""
+    found = _compiled(dtype, device)
+    if isinstance(found, Kernels):
+        return found
+    gave_up("Training steps were not compiled", found, instead="they are made of plain operations, which take longer")
+    return None
+
+
+@functools.cache
+def _compiled(dtype: torch.dtype, device: str) -> Kernels | Exception:
+    """Compiled and tried out once a process, or why that failed."""
 
     def compiled(function: Callable[..., None], vectors: int) -> Callable[..., None]:
         kernel: Any = torch.compile(function, dynamic=True, fullgraph=True)
@@ -84,5 +96,10 @@ def kernels(dtype: torch.dtype, device: str) -> Kernels | None:
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")
             return Kernels(compiled(draw, 3), compiled(adam, 7), compiled(natural, 6))
-    except Exception:  # whatever the compiler's trouble is, the plain operations do the same
-        return None
+    except (
+        RuntimeError,
+        OSError,
+        ImportError,
+        SubprocessError,
+    ) as error:  # those of torch's compiler are RuntimeErrors
+        return error.with_traceback(None)

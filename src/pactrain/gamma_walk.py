@@ -18,9 +18,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pactrain.batches import Batches
+from pactrain.errors import PactrainError
+from pactrain.gave_up import gave_up
 from pactrain.left_out import Answer, LeftOut
-from pactrain.losses import AnyLoss
+from pactrain.losses import AnyLoss, Loss
 from pactrain.posterior import Posterior
+from pactrain.shown import Unsuited
 
 STEP = 10**0.5
 """From one γ down to the next."""
@@ -49,6 +52,9 @@ What it has learned should help; if it seems to do harm, the network is too far 
 
 MOST_WEIGHTS = 1 << 22
 """Weights above which there is no walk: each question takes a gradient of the whole network for hundreds of single examples."""
+
+WITHOUT_CURVATURE = "hinge", "weighted_hinge"
+"""Losses of our own for classes that are straight lines, without the curvature that leaving out needs: for these there is no walk."""
 
 FEWEST_EPOCHS = 8
 """Epochs of training at one γ below which there is no walk: the shortest segment would be less than an epoch."""
@@ -141,9 +147,13 @@ def leave_out(
     posterior: Posterior, batches: Batches, loss: AnyLoss, n: int, seed: int, *, numbers: bool
 ) -> LeftOut | None:
     """What is asked after each segment; None where it cannot be, or would take too long."""
-    if posterior.num_weights > MOST_WEIGHTS:
+    if posterior.num_weights > MOST_WEIGHTS or (isinstance(loss, Loss) and loss.name in WITHOUT_CURVATURE):
         return None
     try:
         return LeftOut(posterior, batches, loss, n, seed, settle=numbers)
-    except Exception:  # whatever layers and losses say that do not take this; training needs none of it
+    except Unsuited:
+        return None
+    except (PactrainError, RuntimeError) as error:  # some losses have no second derivative
+        what = "The search for a better γ (how far the data may move the weights) was not made"
+        gave_up(what, error, instead="γ stays at its first guess")
         return None

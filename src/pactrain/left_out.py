@@ -27,7 +27,7 @@ from pactrain.batches import Batches
 from pactrain.losses import AnyLoss
 from pactrain.posterior import Posterior
 from pactrain.seeds import derive
-from pactrain.shown import NUMBERS, Examples, Opaque, Shown
+from pactrain.shown import NUMBERS, Examples, Shown, Unsuited
 
 DIRECTIONS = 2
 """Random directions among the outputs over which their kernel is averaged, at most."""
@@ -62,9 +62,9 @@ class LeftOut:
                 output = self.examples.outputs(shown[0])
                 _, bent = self._derivatives(output, shown)  # some losses have no second derivative
                 if settle and not (bool((bent > 0).all()) and torch.finfo(output.dtype).eps < NUDGE**2):
-                    raise Opaque  # settling takes a curvature, and outputs that show a small move
+                    raise Unsuited  # settling takes a curvature, and outputs that show a small move
                 if self.examples.count * output[0].numel() > NUMBERS:
-                    raise Opaque  # whole images as outputs
+                    raise Unsuited  # whole images as outputs
 
     def ask(self, gamma: float, drawn: Drawn | None = None) -> Answer:
         """What the examples' losses would be, each left out, for a posterior that was trained at `gamma`.

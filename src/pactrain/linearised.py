@@ -13,7 +13,6 @@ how noisy the data is as seen by this network, in units that do not depend on th
 
 import itertools
 import math
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,15 +20,17 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.func import vmap
 
 from pactrain.batches import Batches, TensorBatches
-from pactrain.calls import call_with
-from pactrain.factors import SharedGradients, products, row_factors, tapped
+from pactrain.calls import try_with
+from pactrain.errors import PactrainError
+from pactrain.factors import SharedGradients, Unlike, products, row_factors, tapped
+from pactrain.gave_up import Refused, gave_up, refusing, refusing_loss
 from pactrain.losses import AnyLoss, Loss, per_example, scores_of
 from pactrain.modes import batch_norms, estimate_batch_norm, evaluating
 from pactrain.prior_losses import convolves
 from pactrain.seeds import derive
+from pactrain.together import rows_of_each, together
 
 EXAMPLES, SHARED_EXAMPLES = 512, 256
 """Most examples whose gradients are taken; fewer where examples share a forward pass, which each gradient goes back through.
@@ -93,17 +94,15 @@ def linearise(model: nn.Module, batches: Batches, loss: AnyLoss, seed: int) -> L
     """Measure the linearised network on some of the examples; None if that cannot be done."""
     with independent_rows(model, batches, loss), evaluating(model):
         try:
-            kernel, losses = _kernel(model, batches, loss, seed)
-        except (
-            RuntimeError,
-            ValueError,
-            IndexError,
-        ):  # layers or losses that take no single row, or no backward pass here
+            kernel, losses = _kernel(model, batches, refusing_loss(loss), seed)
+        except (PactrainError, RuntimeError) as error:  # they take no single row, or no backward pass here
+            _not_measured(error)
             return None
     usable = torch.isfinite(losses) & torch.isfinite(kernel.diagonal())
     if not bool(usable.all()):
         kernel, losses = kernel[usable][:, usable], losses[usable]
     if not len(losses) or not bool(kernel.diagonal().any()):
+        _not_measured("no example has a finite loss with a gradient")
         return None
     negative = bool(losses.min() < 0)  # a likelihood's loss may be: then residuals are measured from the smallest
     losses = losses - losses.min().clamp(max=0.0)
@@ -111,6 +110,11 @@ def linearise(model: nn.Module, batches: Batches, loss: AnyLoss, seed: int) -> L
     residuals = losses.sqrt()
     kernel = kernel / (4 * residuals[:, None] * residuals[None, :])
     return _leave_out(kernel.cpu(), residuals.cpu())
+
+
+def _not_measured(why: Exception | str) -> None:
+    what = "How far the data should move the weights (γ) was not measured on the untrained network"
+    gave_up(what, why, instead="the largest γ of the rules is used, which may fit noise")
 
 
 def _leave_out(kernel: Tensor, residuals: Tensor) -> Linearised:
@@ -147,10 +151,14 @@ def _kernel(model: nn.Module, batches: Batches, loss: AnyLoss, seed: int) -> tup
         rows = torch.randperm(len(batches), generator=source)[:EXAMPLES].to(batches.tensors[0].device)
         batch = tuple(t[rows] for t in batches.tensors)
         try:
-            factors, losses = row_factors(model, params, lambda: per_example(loss, model, batch))
+            factors, losses = row_factors(model, params, lambda: per_example(loss, refusing(model), batch))
             return products(factors), losses.double()
-        except Exception:  # other layers than linear ones, or a loss for single rows; the gradients themselves take any
+        except Unlike:  # other layers than linear ones; the gradients themselves take any
             source.set_state(state)
+        except (Refused, RuntimeError) as error:
+            source.set_state(state)
+            what = f"The untrained network was not measured on {len(rows)} examples in one pass"
+            gave_up(what, error, instead="each has a pass of its own, and only some of the weights are looked at")
     gradients, losses, scale = _gradients(model, params, batches, loss, kept, source)
     return _products(gradients, scale), losses
 
@@ -199,17 +207,15 @@ def _example_gradients(
     if isinstance(batches, TensorBatches) and isinstance(loss, Loss) and at_once > 1 and not convolves(model):
         state = source.get_state()
         found = _together(model, batches, loss, source, at_once)
-        try:
-            first = next(found)
-        except Exception:  # a layer that vmap cannot take; one at a time takes any
-            source.set_state(state)
-        else:
+        first = together(lambda: next(found), "Gradients of single examples were")
+        if first is not None:
             yield first
             yield from found
             return
+        source.set_state(state)
     if isinstance(batches, TensorBatches):
         for row in torch.randperm(len(batches), generator=source)[:EXAMPLES].tolist():
-            value = per_example(loss, model, tuple(t[row : row + 1] for t in batches.tensors))
+            value = per_example(loss, refusing(model), tuple(t[row : row + 1] for t in batches.tensors))
             yield torch.autograd.grad(value[0], params, allow_unused=True), value
         return
     yield from _shared_gradients(model, params, batches, loss, source)
@@ -227,13 +233,11 @@ def _together(
 
         def predict(*inputs: Tensor, own: dict[str, Tensor] = own) -> Tensor:
             def one(weights: dict[str, Tensor], *example: Tensor) -> Tensor:
-                return scores_of(call_with(model, weights, tuple(t[None] for t in example)))
+                return scores_of(try_with(model, weights, tuple(t[None] for t in example)))
 
-            return vmap(one)(own, *inputs).flatten(0, 1)
+            return rows_of_each(one, own, *inputs)
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")  # vmap warns where it would only loop
-            values = per_example(loss, predict, tuple(t[index] for t in batches.tensors))
+        values = per_example(loss, predict, tuple(t[index] for t in batches.tensors))
         yield torch.autograd.grad(values.sum(), list(own.values()), allow_unused=True), values
 
 
@@ -244,7 +248,7 @@ def _shared_gradients(
     room = SHARED_EXAMPLES
     for batch in batches.subset(SHARED_EXAMPLES, int(torch.randint(2**31, (1,), generator=source))):
         with tapped(model, params) as taps:
-            losses = per_example(loss, model, batch)
+            losses = per_example(loss, refusing(model), batch)
         gradients = SharedGradients(params, taps, losses)
         picked = torch.randperm(len(losses), generator=source)[:room].tolist()
         for j in picked:

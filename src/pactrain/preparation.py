@@ -17,6 +17,7 @@ from pactrain.batches import Batches, TensorBatches, as_batches
 from pactrain.errors import DataError, PactrainError
 from pactrain.evaluate import Scores, measure
 from pactrain.events import Callback
+from pactrain.gave_up import gave_up, is_torchs, refusing, refusing_loss
 from pactrain.losses import AnyLoss, Loss, per_example
 from pactrain.modes import batch_statistics, restored_buffers, restored_modes
 from pactrain.moment import LOG_STD_RANGE, Moment, log_grid
@@ -186,8 +187,11 @@ def channels_last(model: nn.Module, batches: Batches, loss: AnyLoss) -> None:
         with restored_modes(model), restored_buffers(model):
             for mode in (True, False):
                 model.train(mode)
-                torch.autograd.grad(per_example(loss, model, trial).sum(), params, allow_unused=True)
-    except Exception:  # a network that calls view(), say, needs the usual layout
+                losses = per_example(refusing_loss(loss), refusing(model), trial)
+                torch.autograd.grad(losses.sum(), params, allow_unused=True)
+    except (PactrainError, RuntimeError) as error:  # a network that calls view(), say, needs the usual layout
+        if not is_torchs(error):
+            gave_up("Images were not laid out with their channels last", error, instead="training takes longer")
         return
     batches.tensors = (images.to(memory_format=torch.channels_last), *others)
 

@@ -1,6 +1,5 @@
 """Per-example losses of networks drawn from the prior: several networks in one pass where they are small."""
 
-import warnings
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -8,12 +7,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.func import vmap
 from torch.nn.modules.conv import _ConvNd
 
-from pactrain.calls import call_with
+from pactrain.calls import try_with
+from pactrain.gave_up import refusing_loss
 from pactrain.losses import AnyLoss, Loss, per_example, scores_of
 from pactrain.posterior import Posterior
+from pactrain.together import rows_of_each, together
 
 WEIGHTS_AT_ONCE, EXAMPLES_AT_ONCE = 2**20, 4096
 """Weights, and examples, of all networks in one pass.  Beyond that the calls that are saved cost less than the cache they take."""
@@ -48,14 +48,11 @@ class PriorLosses:
 
     def _measured(self, places: list[Place]) -> Iterator[NDArray[np.float64]]:
         if len(places) > 1:
-            try:
-                with warnings.catch_warnings():
-                    warnings.simplefilter("error")  # vmap warns where it would only loop
-                    found = self._together(places)
+            found = together(lambda: self._together(places), "Losses of several networks of the prior were")
+            if found is not None:
                 yield from found
                 return
-            except Exception:  # a layer that vmap cannot take; one at a time takes any
-                self.at_once = 1
+            self.at_once = 1
         for noise, log_std in places:
             with self.posterior.prior_draw(log_std, noise) as model:
                 losses = [per_example(self.loss, model, batch) for batch in self.batches]
@@ -64,14 +61,14 @@ class PriorLosses:
     def _together(self, places: list[Place]) -> NDArray[np.float64]:
         """All networks' outputs at once, then the loss of all their examples as if they were those of one network."""
         model, weights, found = self.posterior.model, self.posterior.prior_networks(places), []
+        loss = refusing_loss(self.loss)
 
         def predict(*inputs: Tensor) -> Tensor:
-            outputs = vmap(lambda own: scores_of(call_with(model, own, inputs)))(weights)
-            return outputs.flatten(0, 1)
+            return rows_of_each(lambda own: scores_of(try_with(model, own, inputs)), weights)
 
         for *inputs, target in self.batches:
             repeated = target.repeat(len(places), *(1 for _ in target.shape[1:]))
-            found.append(per_example(self.loss, predict, (*inputs, repeated)).view(len(places), -1))
+            found.append(per_example(loss, predict, (*inputs, repeated)).view(len(places), -1))
         return torch.cat(found, 1).double().cpu().numpy()
 
 

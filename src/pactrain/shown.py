@@ -1,24 +1,25 @@
 """Some of the training examples: what the network says of each, their losses as a function of that, and the kernel of its gradients."""
 
 import itertools
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch.func import vmap
 
 from pactrain.batches import Batches, TensorBatches
-from pactrain.calls import call_with
-from pactrain.factors import Factors, SharedGradients, joined, products, row_factors, tapped
+from pactrain.calls import try_with
+from pactrain.errors import PactrainError
+from pactrain.factors import Factors, SharedGradients, Unlike, joined, products, row_factors, tapped
+from pactrain.gave_up import Refused, gave_up, refusing, refusing_loss
 from pactrain.linearised import NUMBERS_AT_ONCE, independent_rows, picked_weights
 from pactrain.losses import AnyLoss, Loss, per_example, scores_of
 from pactrain.modes import evaluating
 from pactrain.posterior import Posterior
 from pactrain.prior_losses import convolves
 from pactrain.seeds import derive
+from pactrain.together import rows_of_each, together
 
 EXAMPLES, ONE_BY_ONE, SHARED = 1024, 512, 256
 """Most examples that are looked at: where many go through the network together, each with weights of its own; where they go one
@@ -31,15 +32,19 @@ Shown = tuple[Any, Tensor, Tensor]
 """A batch, which of its examples are looked at, and the rows of the network's output that belong to these."""
 
 
-class Opaque(Exception):
+class Opaque(PactrainError):
     """The loss does not look at one row of the network's output for each example, so that none can be left out."""
+
+
+class Unsuited(Opaque):
+    """Leaving out is not meant for such a loss or such outputs, as the rules say; nothing has gone wrong."""
 
 
 class Examples:
     """Examples that can be looked at again and again while training goes on."""
 
     def __init__(self, posterior: Posterior, batches: Batches, loss: AnyLoss, seed: int) -> None:
-        self.posterior, self.batches, self.loss = posterior, batches, loss
+        self.posterior, self.batches, self.loss = posterior, batches, refusing_loss(loss)
         source = torch.Generator().manual_seed(derive(seed, "left out"))
         self.alone = isinstance(batches, TensorBatches)  # examples need not share a forward pass
         self.shown: list[Shown] = []
@@ -71,13 +76,13 @@ class Examples:
         seen: list[Any] = []
 
         def predict(*args: Any, **kwargs: Any) -> Any:
-            seen.append((model or self.posterior.model)(*args, **kwargs))
+            seen.append((model or refusing(self.posterior.model))(*args, **kwargs))
             return seen[-1]
 
         self.loss(predict, batch)
         output = scores_of(seen[0]) if len(seen) == 1 and isinstance(self.loss, Loss) else next(iter(seen), None)
         if len(seen) != 1 or not isinstance(output, Tensor) or not output.is_floating_point() or not output.ndim:
-            raise Opaque
+            raise Opaque("the loss of a batch does not follow from one output of the network in floating-point numbers")
         return output
 
     @torch.no_grad()
@@ -107,7 +112,7 @@ class Examples:
             or (number - number.round()).abs().max() > 0.1
             or len(example.unique()) != len(rows)
         ):
-            raise Opaque
+            raise Opaque("some example's loss does not follow one row of the network's output, or has no slope there")
         return rows[example.argsort()]
 
     # -- the kernel -------------------------------------------------------------------------------------------------
@@ -126,7 +131,11 @@ class Examples:
         scales = [variances[group] for group in posterior.group_of_parameters]
         try:
             parts = [products(self._factors(direction), scales) for direction in directions]
-        except Exception:  # other layers; the gradients themselves take any
+        except Unlike:  # other layers; the gradients themselves take any
+            return None
+        except (Refused, RuntimeError) as error:
+            what = "The trained network was not measured on many examples in one pass"
+            gave_up(what, error, instead="each has a pass of its own")
             return None
         return torch.stack(parts).mean(0)
 
@@ -209,11 +218,9 @@ class Examples:
         """Outputs of examples with weights of their own, which have one more dimension than the network's."""
 
         def one(weights: dict[str, Tensor], *example: Tensor) -> Tensor:
-            return scores_of(call_with(self.posterior.model, weights, tuple(t[None] for t in example)))
+            return scores_of(try_with(self.posterior.model, weights, tuple(t[None] for t in example)))
 
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")  # vmap warns where it would only loop
-            return self.output(rows, lambda *inputs: vmap(one)(own, *inputs).flatten(0, 1))
+        return self.output(rows, lambda *inputs: rows_of_each(one, own, *inputs))
 
     def _can_together(self, batch: Any) -> bool:
         """Do layers and loss take examples with weights of their own?  (Convolutions do, but not any quicker.)"""
@@ -222,11 +229,8 @@ class Examples:
         if not (self.alone and few and isinstance(self.loss, Loss)) or convolves(posterior.model):
             return False
         own = {n: p.detach().expand(2, *p.shape) for n, p in zip(posterior.names, posterior.means(), strict=True)}
-        try:
-            self._of_each(own, tuple(t[:1].expand(2, *t.shape[1:]) for t in batch))
-        except Exception:  # whatever a layer says that vmap cannot take; one at a time takes any
-            return False
-        return True
+        rows = tuple(t[:1].expand(2, *t.shape[1:]) for t in batch)
+        return together(lambda: self._of_each(own, rows), "Outputs of single examples were") is not None
 
     def _prior_stds(self) -> Tensor:
         posterior = self.posterior

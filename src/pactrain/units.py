@@ -32,6 +32,7 @@ from pactrain.certificate import Certificate
 from pactrain.ends import Ends, beside, find_ends, same_loss, same_with_units
 from pactrain.evaluate import evaluate
 from pactrain.events import Callback, Event
+from pactrain.gave_up import gave_up
 from pactrain.losses import AnyLoss, Loss
 from pactrain.posterior import Posterior, Snapshot
 from pactrain.preparation import TRAINED
@@ -121,13 +122,13 @@ class Units:
             return
         if self.ready:
             self._multiply(model, back=True)
+        ended = False
         try:
             yield
-        except BaseException:
-            if self.ready or model in TRAINED:
+            ended = True
+        finally:
+            if ended or self.ready or model in TRAINED:
                 self._multiply(model)
-            raise
-        self._multiply(model)
 
     def teller(self, model: nn.Module, tell: Callback) -> Callback:
         """The same callback, to which the network is shown as it will be."""
@@ -272,6 +273,12 @@ def find_units(model: nn.Module, problem: Problem, seed: int, *, free: bool = Fa
     if not (isinstance(loss, Loss) and x.is_floating_point() and x.ndim > 1 and _is_pair(problem.test)):
         return Units()
     ends = find_ends(model, x, y, loss, seed)
+    if ends.refused is not None and (_is_far(x) or (y.is_floating_point() and _is_far(y.reshape(-1, 1)))):
+        gave_up(
+            "Inputs or targets far from the size of one were not all scaled, as this could not be tried with random numbers",
+            ends.refused,
+            instead="they are trained on as they came",
+        )
     if ends.first is None and ends.last is None:
         return Units()
     wanted = _units(ends, x, y)
@@ -282,6 +289,13 @@ def find_units(model: nn.Module, problem: Problem, seed: int, *, free: bool = Fa
     else:
         found = Units(nats=-math.log(UNSCALED))
     return replace(found, nats=0.0) if free else found
+
+
+def _is_far(x: Tensor) -> bool:
+    """True if the largest size of a column is far from one."""
+    sizes = _sizes(x.flatten(1))
+    there = sizes[~sizes.isnan()]
+    return bool(len(there)) and not 1 / FAR <= float(there.max()) <= FAR
 
 
 def _is_pair(batches: Batches | None) -> bool:

@@ -7,6 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from pactrain.batches import Batches, TensorBatches
+from pactrain.errors import PactrainError
+from pactrain.gave_up import Refused, gave_up, refusing, refusing_loss
 from pactrain.losses import AnyLoss, Loss, per_example, predict_batch
 from pactrain.modes import restored_buffers, restored_modes
 
@@ -54,8 +56,16 @@ def _inputs(
         if isinstance(_tried(model, loss, some := changed(which), target), Tensor):
             return some
     last = _tried(model, loss, floats := changed(whole), target)
+    if isinstance(last, Tensor):
+        return floats
     # if nothing will do, training tells what is wrong beside the types
-    return floats if isinstance(last, Tensor) or "type" in str(first) else inputs
+    about_types = "type" in str(first)
+    what = f"Which type of number the network takes was not found with {TRIED} rows"
+    kept = "inputs in whole numbers are " + (
+        "trained on as floating-point numbers" if about_types else "left as they are"
+    )
+    gave_up(what, first, instead=kept)
+    return floats if about_types else inputs
 
 
 @torch.no_grad()
@@ -66,7 +76,10 @@ def _tried(model: nn.Module, loss: AnyLoss, inputs: list[Tensor], target: Tensor
         with restored_modes(model), restored_buffers(model), torch.random.fork_rng(devices=[]):
             for mode in (True, False):
                 model.train(mode)
-                out = predict_batch(model, batch)[0] if isinstance(loss, Loss) else per_example(loss, model, batch)
-    except Exception as error:  # training will tell
-        return error
+                if isinstance(loss, Loss):
+                    out = predict_batch(refusing(model), batch)[0]
+                else:
+                    out = per_example(refusing_loss(loss), refusing(model), batch)
+    except PactrainError as error:
+        return error.error if isinstance(error, Refused) else error
     return out

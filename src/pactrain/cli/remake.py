@@ -65,10 +65,10 @@ def recertify(
     found = rebuilt(run, root=root)
     if with_test and found.task.test is None:
         raise DataError("the run held no test rows out, so there is no test set to judge the mean network by")
-    facts = found.metrics["certificate"] | {"draws": draws, "objective": {}}
+    facts = found.metrics["certificate"] | {"draws": draws, "objective": {}, "test": with_test}
     return certificate_of(
         found.posterior,
-        found.problem if with_test else replace(found.problem, test=None),
+        found.problem,
         facts,
         delta=delta,
         seed=seed,

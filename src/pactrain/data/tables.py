@@ -68,7 +68,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
         frame = pd.read_parquet(path)
     except ImportError as error:
         raise DataError("reading Parquet needs pyarrow: pip install 'pactrain[parquet]'") from error
-    except Exception as error:
+    except (OSError, ValueError, NotImplementedError) as error:  # of pyarrow, too
         raise DataError(f"{path} cannot be read as Parquet: {error}") from error
     _check_header(list(frame.columns), path)
     return frame.reset_index(drop=True)

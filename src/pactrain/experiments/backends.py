@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import CancelledError
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, Literal, Protocol
 
@@ -186,11 +187,14 @@ class Dask:
 
     @staticmethod
     def _outcome(done: Any) -> Outcome:
-        try:
-            outcome: Outcome = done.result()
-        except Exception as error:  # KilledWorker, CancelledError, lost connections: whatever Dask raises
-            return lost(f"{type(error).__name__}: {error}")
-        return outcome
+        error = done.exception()  # KilledWorker, say: a run's own errors are in its outcome
+        if error is None:
+            try:
+                outcome: Outcome = done.result()
+                return outcome
+            except (CancelledError, OSError) as gone:  # lost connections are OSErrors
+                error = gone
+        return lost(f"{type(error).__name__}: {error}")
 
     def close(self) -> None:
         """Leave the cluster, or end it if it was started here."""

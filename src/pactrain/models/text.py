@@ -100,7 +100,7 @@ def encoder_folder(encoder: str) -> Path:
         raise DataError(PIP) from error
     try:
         return Path(snapshot_download(encoder, allow_patterns=NEEDED))
-    except Exception as error:
+    except (OSError, ValueError) as error:  # of the network, the hub (HfHubHTTPError), or the name
         raise DataError(
             f"the encoder {encoder!r} is no folder here and could not be fetched from the hub ({type(error).__name__}: "
             f"{str(error).splitlines()[0]}); name a folder, or use {DEFAULT}"
