@@ -1,6 +1,5 @@
 """`fit` from end to end: every network, loss, bound and optimiser."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -149,9 +148,14 @@ def test_gradients_are_learned_from_after_a_callback_has_cleared_them() -> None:
     assert torch.equal(*runs)
 
 
-def test_training_under_bfloat16_autocast() -> None:
-    x, y = rows(64)
-    with torch.autocast("cpu", torch.bfloat16):
-        result = pactrain.fit(build("mlp"), (x, y), budget="4 epochs")
+STALE = "autocast keeps the weights that it has cast, so that those of the first step are measured to the end"
+
+
+@pytest.mark.parametrize("cache", [False, pytest.param(True, marks=pytest.mark.xfail(strict=True, reason=STALE))])
+def test_training_under_bfloat16_autocast(cache: bool) -> None:
+    with torch.autocast("cpu", torch.bfloat16, cache_enabled=cache):
+        result = pactrain.fit(build("mlp"), rows(64), budget="4 epochs")
+    plain = pactrain.fit(build("mlp"), rows(64), budget="4 epochs")
     assert all(p.dtype == torch.float32 for p in result.model.parameters())
-    assert math.isfinite(result.metrics["train"]["loss"])
+    for halved, exact in zip(result.history, plain.history, strict=True):
+        assert halved["train"]["loss"] == pytest.approx(exact["train"]["loss"], rel=2e-3)
