@@ -76,7 +76,7 @@ def test_networks_that_cannot_be_vectorised_are_drawn_one_after_another() -> Non
 
 def test_keywords_and_dicts() -> None:
     posterior, (x, _) = Posterior(build("keywords")), rows(20)
-    by_name = {"left": x[:, :3], "right": x[:, 3:]}
+    by_name: dict[str, Any] = {"left": x[:, :3], "right": x[:, 3:]}
     alone = torch.stack([output_of(posterior, x, i, **by_name) for i in range(3)]).double()
     torch.testing.assert_close(posterior.predict(**by_name, draws=3).mean, alone.mean(0), rtol=1e-4, atol=1e-5)
 
