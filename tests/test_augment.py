@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 import pactrain
-from pactrain import erm
+from pactrain import erm, runs
 from pactrain.audit import digest_data
 from pactrain.augment import FlipCrop, augmented
 from pactrain.batches import TensorBatches, as_batches
@@ -18,6 +18,7 @@ from pactrain.cli.main import main
 from pactrain.data.cifar import FOLDER
 from pactrain.errors import DataError, PactrainError
 from pactrain.events import Event
+from tests.test_runs import epochs_of
 
 CPU = torch.device("cpu")
 
@@ -106,11 +107,16 @@ def stop_after(epochs: int) -> Any:
     return callback
 
 
-def test_a_run_on_augmented_images_resumes_to_the_same_bits(tmp_path: Path) -> None:
+def test_a_run_on_augmented_images_resumes_to_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runs, "CHECKPOINT_SECONDS", 0.0)
     rules = pactrain.auto.AUTO.replace(batch_size=20, fixed_epochs=4, draws=2, held="gamma_max")
     whole = pactrain.fit(network(), augmented(task()), preset=rules)
     pactrain.fit(network(), augmented(task()), preset=rules, out=tmp_path / "parts", callbacks=[stop_after(2)])
-    parts = pactrain.fit(network(), augmented(task()), preset=rules, out=tmp_path / "parts", resume=True)
+    events: list[Event] = []
+    parts = pactrain.fit(
+        network(), augmented(task()), preset=rules, out=tmp_path / "parts", resume=True, callbacks=[events.append]
+    )
+    assert epochs_of(events) == [3, 4]
     assert all(torch.equal(a, b) for a, b in zip(whole.model.parameters(), parts.model.parameters(), strict=True))
     last = task()[0].contiguous(memory_format=torch.channels_last), task()[1]
     assert whole.certificate.hashes["data"] == digest_data(TensorBatches(last, 60))  # the originals

@@ -26,6 +26,7 @@ from pactrain.bounds import (
     gamma_free,
     kl_inverse,
 )
+from pactrain.bounds.catoni import BETAS
 from pactrain.bounds.kl import binary_kl
 from pactrain.bounds.prior_scale import dziugaite_roy
 from tests.zoo import build
@@ -68,7 +69,7 @@ def test_never_below_the_risk_and_monotone(name: str, case: tuple[float, float, 
     risk, kl, n, delta = case
     bound = TABLE[name](n, delta)
     value = bound.value(risk, kl)
-    assert value >= risk or (name == "catoni fixed" and value >= risk - 0.25)
+    assert value >= risk * (1 - 1e-12)
     assert bound.value(risk, kl + 1 + 0.1 * kl) >= value
     assert bound.value(min(1.0, risk * 1.05), kl) >= value
 
@@ -200,6 +201,12 @@ def test_other_formulas() -> None:
     assert casado(0.3, 7.2, 1000, 0.05, gammas, psi) == pytest.approx(
         0.3 + min((s + p) / g for g, p in zip(gammas, psi, strict=True))
     )
+    assert BBB(1000, penalty=0.1).value(0.3, 20.0) == pytest.approx(0.302)
+    by_beta = [(1 - math.exp(-b * 0.1 - (20 + math.log(17 / 0.05)) / 1000)) / (1 - math.exp(-b)) for b in BETAS]
+    assert Catoni(1000, 0.05).value(0.1, 20.0) == pytest.approx(min(by_beta))  # each of the 17 β is paid for
+    for constant in (SubGaussian, CGF):
+        best = constant(1000, 0.05, k=0.125).value(0.3, 20.0)
+        assert best == pytest.approx(0.3 + 2 * math.sqrt(0.125 * (20 + math.log(20)) / 1000))
     one = disintegrated(0.1, 20.0, 1000, 0.05)
     assert one == pytest.approx(KL(1000, 0.05).value(0.1, 20.0))
     assert disintegrated(0.1, -1e9, 1000, 0.05) == pytest.approx(0.1, abs=1e-9)

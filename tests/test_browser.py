@@ -104,6 +104,7 @@ def test_letters_stand_out(browser: Any, report: Path, scheme: str) -> None:
         """
     )
     assert colours["letters"]
+    assert colours["words"]
     for word in set(colours["words"]):
         assert contrast(word, colours["paper"]) >= 4.5, word
     for letter in set(colours["letters"]):
@@ -112,7 +113,9 @@ def test_letters_stand_out(browser: Any, report: Path, scheme: str) -> None:
         "none",
         browser.execute_script("return getComputedStyle(document.querySelector('.scroll')).borderTopColor"),
     }
-    for curve in set(colours["curves"]) - faint:
+    curves = set(colours["curves"]) - faint
+    assert curves
+    for curve in curves:
         assert contrast(curve, colours["card"]) >= 3, curve
 
 

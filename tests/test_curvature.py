@@ -150,6 +150,7 @@ def test_noise_is_standard_normal_and_the_same_on_any_number_of_threads() -> Non
     assert float(draws[0].std()) == pytest.approx(1, abs=0.01)
 
 
+@pytest.mark.skipif(shutil.which("g++") is None, reason="nothing is compiled without a C++ compiler")
 @pytest.mark.parametrize("moves", ["adam", "natural"])
 def test_compiled_kernels_do_what_the_plain_operations_do(moves: Moves, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pactrain.curvature.WORTH_A_KERNEL", 0)
@@ -158,6 +159,7 @@ def test_compiled_kernels_do_what_the_plain_operations_do(moves: Moves, monkeypa
         model = build("mlp")
         posterior = Posterior(model, Prior(per="layer", std=0.05))
         stds = CurvatureStds(posterior, kl_weight=WEIGHT, memory=0.9, log_std_range=(-6, 1), moves=moves, steps=steps)
+        assert (stds._kernels is not None) is (steps > 0)
         x, y = rows(40)
         for step in range(4):
             stds.draw(step)

@@ -46,13 +46,13 @@ def test_every_network_can_be_drawn(name: str) -> None:
     assert model.training
 
 
-def output_of(posterior: Posterior, x: Tensor, index: int) -> Tensor:
+def output_of(posterior: Posterior, x: Tensor, index: int, **by_name: Tensor) -> Tensor:
     """The output of one draw, by the way that changes the weights in place."""
     from pactrain.modes import evaluating
     from pactrain.seeds import generator
 
     with evaluating(posterior.model), posterior.sampled(generator(x.device, 0, "predict", index)) as model:
-        output: Tensor = model(x)
+        output: Tensor = model(**by_name) if by_name else model(x)
         return output.detach()
 
 
@@ -76,7 +76,9 @@ def test_networks_that_cannot_be_vectorised_are_drawn_one_after_another() -> Non
 
 def test_keywords_and_dicts() -> None:
     posterior, (x, _) = Posterior(build("keywords")), rows(20)
-    assert posterior.predict(left=x[:, :3], right=x[:, 3:], draws=3).mean.shape == (20, 3)
+    by_name: dict[str, Any] = {"left": x[:, :3], "right": x[:, 3:]}
+    alone = torch.stack([output_of(posterior, x, i, **by_name) for i in range(3)]).double()
+    torch.testing.assert_close(posterior.predict(**by_name, draws=3).mean, alone.mean(0), rtol=1e-4, atol=1e-5)
 
 
 def test_mistakes() -> None:

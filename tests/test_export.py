@@ -82,10 +82,11 @@ def test_torch_compile_by_its_default_compiler(trained: tuple[nn.Module, Path], 
 def test_a_compiled_network_is_trained_and_saved_under_its_own_names(tmp_path: Path) -> None:
     compiled = torch.compile(network(), backend="aot_eager")
     pactrain.fit(compiled, rows(60), out=tmp_path / "run", budget="2 epochs")  # type: ignore[arg-type]
-    fresh = network()
+    fresh, x = network(), rows()[0]
     from safetensors.torch import load_file
 
     fresh.load_state_dict(load_file(tmp_path / "run" / "model.safetensors"))
+    same(fresh(x), compiled(x))
 
 
 @pytest.mark.filterwarnings("ignore")  # the exporter's own

@@ -9,9 +9,10 @@ from torch import nn
 
 import pactrain
 from pactrain.auto import AUTO
-from pactrain.faint import FAINT, strengthen
+from pactrain.faint import strengthen
 from pactrain.losses import LOSSES
 from pactrain.models.image import image_model
+from pactrain.models.mlp import mlp
 
 LOSS = LOSSES["cross_entropy"]
 
@@ -48,8 +49,13 @@ def test_a_deep_chain_passes_signals_on_afterwards(conv: bool, bias: bool) -> No
 
 @pytest.mark.parametrize(
     "model",
-    [chain(2), nn.Linear(16, 3), nn.Sequential(nn.Linear(16, 8), nn.BatchNorm1d(8), nn.Linear(8, 3))],
-    ids=["few layers", "one layer", "BatchNorm"],
+    [
+        chain(2),
+        nn.Linear(16, 3),
+        nn.Sequential(nn.Linear(16, 8), nn.BatchNorm1d(8), nn.Linear(8, 3)),
+        mlp(16, 3, widths=[256] * 3, seed=0),  # at 0.04, just not faint: it gains nothing
+    ],
+    ids=["few layers", "one layer", "BatchNorm", "three hidden layers"],
 )
 def test_others_are_left_alone(model: nn.Module) -> None:
     before = copy.deepcopy(model.state_dict())
@@ -98,4 +104,3 @@ def test_fit_does_it_and_says_so() -> None:
 def test_the_papers_plain_networks_are_faint() -> None:
     model = image_model("cnn9:width=.125", 3072, 10, seed=0)
     assert strengthen(model, (torch.zeros(1, 3072), torch.zeros(1).long()), LOSS, 0)
-    assert FAINT < 0.04  # the perceptrons that gain nothing stay as they are

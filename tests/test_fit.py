@@ -1,6 +1,5 @@
 """`fit` from end to end: every network, loss, bound and optimiser."""
 
-import math
 from typing import Any
 
 import numpy as np
@@ -51,8 +50,13 @@ def test_regression_losses_learn(loss: str) -> None:
 
 @pytest.mark.parametrize("loss", ["cross_entropy", "hinge"])
 def test_classification_losses_learn(loss: str) -> None:
-    result = pactrain.fit(build("mlp"), rows(200), loss=loss, test=rows(200, seed=0), preset=FAST, budget="40 epochs")
+    x, y = rows(600)
+    data, test = (x[:400], y[:400]), (x[400:], y[400:])
+    result = pactrain.fit(build("mlp"), data, loss=loss, test=test, preset=FAST, budget="40 epochs")
+    with torch.no_grad():
+        right = result.model(test[0]).argmax(1) == test[1]
     assert result.metrics["train"]["accuracy"] > 0.9
+    assert result.metrics["test"]["accuracy"] == pytest.approx(float(right.double().mean()))
     assert result.metrics["test"]["accuracy"] > 0.9
 
 
@@ -63,17 +67,17 @@ def test_defaults_follow_the_target() -> None:
 
 
 def test_a_seed_decides_everything_and_the_callers_randomness_is_left_alone() -> None:
+    one, other = build("batchnorm"), build("batchnorm")
     torch.manual_seed(7)
     before = torch.get_rng_state()
-    first = pactrain.fit(build("batchnorm"), rows(), seed=3, budget=SHORT)
-    torch.manual_seed(7)
+    first = pactrain.fit(one, rows(), seed=3, budget=SHORT)
     assert torch.equal(before, torch.get_rng_state())
     torch.rand(5)
-    second = pactrain.fit(build("batchnorm"), rows(), seed=3, budget=SHORT)
+    second = pactrain.fit(other, rows(), seed=3, budget=SHORT)
     assert torch.equal(weights(first.model), weights(second.model))
     assert first.certificate == second.certificate
-    other = pactrain.fit(build("batchnorm"), rows(), seed=4, budget=SHORT)
-    assert not torch.equal(weights(first.model), weights(other.model))
+    third = pactrain.fit(build("batchnorm"), rows(), seed=4, budget=SHORT)
+    assert not torch.equal(weights(first.model), weights(third.model))
 
 
 def test_batch_norm_ends_with_the_statistics_at_the_mean() -> None:
@@ -144,9 +148,14 @@ def test_gradients_are_learned_from_after_a_callback_has_cleared_them() -> None:
     assert torch.equal(*runs)
 
 
-def test_training_under_bfloat16_autocast() -> None:
-    x, y = rows(64)
-    with torch.autocast("cpu", torch.bfloat16):
-        result = pactrain.fit(build("mlp"), (x, y), budget="4 epochs")
+STALE = "autocast keeps the weights that it has cast, so that those of the first step are measured to the end"
+
+
+@pytest.mark.parametrize("cache", [False, pytest.param(True, marks=pytest.mark.xfail(strict=True, reason=STALE))])
+def test_training_under_bfloat16_autocast(cache: bool) -> None:
+    with torch.autocast("cpu", torch.bfloat16, cache_enabled=cache):
+        result = pactrain.fit(build("mlp"), rows(64), budget="4 epochs")
+    plain = pactrain.fit(build("mlp"), rows(64), budget="4 epochs")
     assert all(p.dtype == torch.float32 for p in result.model.parameters())
-    assert math.isfinite(result.metrics["train"]["loss"])
+    for halved, exact in zip(result.history, plain.history, strict=True):
+        assert halved["train"]["loss"] == pytest.approx(exact["train"]["loss"], rel=2e-3)

@@ -23,9 +23,14 @@ def test_all_kinds_of_data_are_read_alike() -> None:
         DataLoader(TensorDataset(x, y), batch_size=24, shuffle=True),
         batches,
     ]
-    for data in kinds:
-        result = pactrain.fit(build("mlp"), data, budget="2 epochs")
+    found = [pactrain.fit(build("mlp"), data, budget="2 epochs") for data in kinds]
+    for result in found:
         assert result.metrics["train"]["n"] == 48
+        with torch.no_grad():
+            own = nn.functional.cross_entropy(result.model(x), y)
+        assert result.metrics["train"]["loss"] == pytest.approx(float(own), rel=1e-5)
+    for result in found[1:3]:  # rows that can be told apart are put into the same batches
+        assert torch.equal(result.model[0].weight, found[0].model[0].weight)  # type: ignore[index]
     with pytest.raises(DataError, match="only once"):
         pactrain.fit(build("mlp"), iter(batches), budget="1 epoch")
     with pytest.raises(DataError, match="different numbers of rows"):

@@ -14,6 +14,7 @@ from pactrain.events import Event
 from pactrain.gamma_walk import LEAST_EXPLAINED, STEP, GammaWalk
 from pactrain.left_out import Answer
 from pactrain.models.mlp import mlp
+from tests.test_runs import epochs_of
 
 SHORT = AUTO.replace(fixed_epochs=16)
 
@@ -66,7 +67,9 @@ def test_numbers_are_asked_about_and_a_step_in_vain_leaves_nothing_behind(
     torch.testing.assert_close(list(model.parameters()), list(guess.model.parameters()), rtol=1e-4, atol=1e-6)
     with pytest.raises(RuntimeError, match="power"):
         pactrain.fit(numbers()[0], data, preset=rules, out=tmp_path / "run", callbacks=[stop])
-    again = pactrain.fit(numbers()[0], data, preset=rules, out=tmp_path / "run", resume=True)
+    events: list[Event] = []
+    again = pactrain.fit(numbers()[0], data, preset=rules, out=tmp_path / "run", resume=True, callbacks=[events.append])
+    assert epochs_of(events)[0] == crash + 1
     assert again.metrics["left_out"] == whole.metrics["left_out"]
     assert torch.equal(again.posterior.log_std, whole.posterior.log_std)
     assert all(torch.equal(a, b) for a, b in zip(again.model.parameters(), model.parameters(), strict=True))

@@ -99,9 +99,9 @@ def test_half_precision_where_there_are_such_products(name: str) -> None:
     with torch.autocast("cpu", torch.bfloat16):
         scores = model(x, edges)
         scores.float().sum().backward()
-    torch.testing.assert_close(scores.float(), model(x, edges), atol=0.02, rtol=0.02)
+    torch.testing.assert_close(scores.float(), model(x, edges), atol=0.004, rtol=0.02)
     halved = copy.deepcopy(model).bfloat16()(x.bfloat16(), edges)
-    torch.testing.assert_close(halved.float(), model(x, edges), atol=0.02, rtol=0.02)
+    torch.testing.assert_close(halved.float(), model(x, edges), atol=0.004, rtol=0.02)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -36,6 +36,7 @@ def test_psi_is_that_of_brute_force() -> None:
     x, y = rows()
     from pactrain.seeds import generator
 
+    errors = np.zeros((3, 4, 3))
     for d in range(4):
         noise = posterior.fresh_noise(generator(torch.device("cpu"), 0, "scan", d))
         for i, log_std in enumerate(LOG_STDS):
@@ -46,8 +47,11 @@ def test_psi_is_that_of_brute_force() -> None:
             losses = torch.nn.functional.cross_entropy(out, y, reduction="none").detach().double().numpy()
             for j, gamma in enumerate(GAMMAS):
                 assert moment.log_moments[i, d, j] == pytest.approx(oracles.log_moment(losses, gamma), rel=1e-6)
+                weights_of = np.exp(-gamma * losses)  # the error of a logarithm is that of the mean, relative to it
+                errors[i, d, j] = weights_of.std() / weights_of.mean() / math.sqrt(48)
             assert moment.means[i, d] == pytest.approx(losses.mean(), rel=1e-6)
             assert moment.variances[i, d] == pytest.approx(losses.var(), rel=1e-6)
+    np.testing.assert_allclose(moment.errors, errors.max(axis=1), rtol=1e-5)  # of the worst draw
     m = moment.log_moments
     n, s = moment.n, 4
     assert n == 48

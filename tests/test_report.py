@@ -261,7 +261,12 @@ def test_values_that_are_not_finite_are_drawn_around(folder: Path) -> None:
     run = read_run(folder / "other")
     history: list[dict[str, Any]] = json.loads(json.dumps(run.history))
     history[1] |= {"bound": None, "risk": None, "train": {"loss": None, "accuracy": 0.5}}
-    assert "figure" in page([dataclasses.replace(run, history=history)])
+    gap = dataclasses.replace(run, history=history)
+    assert page([gap]).count("<figure") == page([run]).count("<figure")
+    drawing = next(d for d in figures(gap) if d.name == "bound")
+    drawn = next(data(line)[1] for line in drawing.figure.axes[0].get_lines() if line.get_label() == "bound")
+    assert np.flatnonzero(np.isnan(drawn)).tolist() == [1]
+    assert np.delete(drawn, 1).tolist() == [r["bound"] for r in run.history if r["epoch"] != 2]
 
 
 def test_a_report_that_fails_does_not_cost_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -35,6 +35,11 @@ def test_ctrl_c_returns_what_was_reached() -> None:
     assert "interrupted" in result.notes[0]
 
 
+def epochs_of(events: list[Event]) -> list[int]:
+    """The epochs that were trained, as the callbacks were told."""
+    return [event.done for event in events if event.phase == "train"]
+
+
 class Crash(Exception):
     """Stands for the power going off."""
 
@@ -58,7 +63,9 @@ def test_resumed_run_is_bitwise_the_uninterrupted_one(
         with pytest.raises(Crash):
             pactrain.fit(build(name), rows(200), out=tmp_path / "cut", **options)
     assert (tmp_path / "cut" / "checkpoint").exists()
-    again = pactrain.fit(build(name), rows(200), out=tmp_path / "cut", resume=True, **run)
+    events: list[Event] = []
+    again = pactrain.fit(build(name), rows(200), out=tmp_path / "cut", resume=True, callbacks=[events.append], **run)
+    assert epochs_of(events) == [8, 9]
     for file in ("model.safetensors", "posterior.safetensors", "certificate.json", "moment.json"):
         assert (tmp_path / "cut" / file).read_bytes() == (tmp_path / "whole" / file).read_bytes(), file
     times = ("seconds",)
@@ -72,7 +79,9 @@ def test_a_crash_after_the_last_epoch_changes_nothing(tmp_path: Path) -> None:
     whole = pactrain.fit(build("mlp"), rows(), **run)
     with pytest.raises(Crash):
         pactrain.fit(build("mlp"), rows(), out=tmp_path / "cut", callbacks=[interrupt_at(3, Crash)], **run)
-    again = pactrain.fit(build("mlp"), rows(), out=tmp_path / "cut", resume=True, **run)
+    events: list[Event] = []
+    again = pactrain.fit(build("mlp"), rows(), out=tmp_path / "cut", resume=True, callbacks=[events.append], **run)
+    assert epochs_of(events) == []
     assert torch.equal(again.posterior.log_std, whole.posterior.log_std)
     assert all(torch.equal(a, b) for a, b in zip(again.model.parameters(), whole.model.parameters(), strict=True))
 
@@ -146,5 +155,7 @@ def test_an_interrupted_run_can_be_used_and_resumed(tmp_path: Path, monkeypatch:
     cut = pactrain.fit(build("mlp"), rows(200), out=tmp_path / "cut", callbacks=stop, **run)
     assert cut.interrupted
     assert (tmp_path / "cut" / "model.safetensors").exists()
-    again = pactrain.fit(build("mlp"), rows(200), out=tmp_path / "cut", resume=True, **run)
+    events: list[Event] = []
+    again = pactrain.fit(build("mlp"), rows(200), out=tmp_path / "cut", resume=True, callbacks=[events.append], **run)
+    assert epochs_of(events) == [5, 6, 7, 8, 9]
     assert torch.equal(weights(again.model), weights(whole.model))

@@ -9,12 +9,15 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import pactrain
+from pactrain import runs
 from pactrain.auto import AUTO
+from pactrain.events import Event
 from pactrain.posterior import Posterior
 from pactrain.rounding import priced_priors
 from pactrain.runs import load_posterior
 from pactrain.units import Units, find_units
 from tests.raw_tables import EACH, perceptron, problem, table
+from tests.test_runs import epochs_of
 
 
 def test_fit_learns_from_columns_of_any_size(tmp_path: Path) -> None:
@@ -124,7 +127,10 @@ def test_where_no_units_are_taken(more: dict[str, Any]) -> None:
     assert result.posterior.unit_nats == 0
 
 
-def test_a_run_in_units_that_was_interrupted_goes_on_to_the_same_bits(tmp_path: Path) -> None:
+def test_a_run_in_units_that_was_interrupted_goes_on_to_the_same_bits(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "CHECKPOINT_SECONDS", 0.0)
     x, y = table(200)
     whole, model = pactrain.fit(perceptron(), (x, y), budget="12 epochs"), perceptron()
 
@@ -135,7 +141,11 @@ def test_a_run_in_units_that_was_interrupted_goes_on_to_the_same_bits(tmp_path: 
     assert pactrain.fit(model, (x, y), budget="12 epochs", out=tmp_path / "run", callbacks=[stop]).interrupted
     with torch.no_grad():
         assert float(model(x).abs().max()) < 100  # it takes raw rows
-    resumed = pactrain.fit(perceptron(), (x, y), budget="12 epochs", out=tmp_path / "run", resume=True)
+    events: list[Event] = []
+    resumed = pactrain.fit(
+        perceptron(), (x, y), budget="12 epochs", out=tmp_path / "run", resume=True, callbacks=[events.append]
+    )
+    assert epochs_of(events) == list(range(6, 13))
     for name, weight in whole.model.state_dict().items():
         assert torch.equal(weight, resumed.model.state_dict()[name])
 

@@ -169,10 +169,17 @@ def test_buffers_of_any_kind_are_what_they_were() -> None:
 def test_labels_of_any_type_in_batches_of_ones_own(kind: torch.dtype) -> None:
     x, y = pixels()
     loader = DataLoader(TensorDataset(x.float(), y.to(kind)), batch_size=40)
-    result = pactrain.fit(mlp(8, 2, seed=0), loader, preset=RULES)
+    usual = DataLoader(TensorDataset(x.float(), y), batch_size=40)
+    result, expected = (pactrain.fit(mlp(8, 2, seed=0), data, preset=RULES) for data in (loader, usual))
+    assert same(result.model, expected.model)
     assert "ece" in result.metrics["train"]
-    amounts = DataLoader(TensorDataset(x.float(), x.sum(1)), batch_size=40)
-    assert pactrain.fit(mlp(8, 1, seed=0), amounts, loss="huber", preset=RULES).metrics["train"]["n"] == 120
+    whole, floats = (
+        DataLoader(TensorDataset(x.float(), amounts), batch_size=40) for amounts in (x.sum(1), x.sum(1).float())
+    )
+    by_whole, by_floats = (
+        pactrain.fit(mlp(8, 1, seed=0), data, loss="huber", preset=RULES).model for data in (whole, floats)
+    )
+    assert same(by_whole, by_floats)
 
 
 def test_frames_with_flags_and_gaps_and_lists_of_labels() -> None:
