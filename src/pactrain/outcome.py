@@ -187,21 +187,35 @@ def objective_terms(trainer: Trainer, moment: Moment, history: list[Record], del
     terms = {k: last[k] for k in ("risk", "kl_term", "complexity")}
     if not isinstance(trainer.bound, Unbounded):
         return terms
-    posterior, rules = trainer.posterior, trainer.rules
-    with torch.no_grad():
-        lowest = torch.full_like(posterior.prior_log_std, LOG_STD_RANGE[0])
-        return terms | {
-            "groups": len(posterior.groups),
-            "weights": posterior.num_weights,
-            "n": trainer.bound.n,
-            "mean_size": float((posterior.prior_mean + posterior.mean_shift()).square().mean().sqrt()),
-            "mean_variance": float((2 * posterior.log_std).exp().mean()),
-            "largest_kl": float(posterior.kl_by_group(lowest).sum()),
-            "largest_k": float(moment.k("mean", gamma_min=rules.gamma_min, gamma_max=rules.gamma_max).max()),
-            "delta": delta,
-            "gamma_min": rules.gamma_min,
-            "gamma_max": rules.gamma_max,
-        }
+    rules = trainer.rules
+    return terms | {
+        **_sizes(trainer.posterior, trainer.stage1_end),
+        "n": trainer.bound.n,
+        "largest_k": float(moment.k("mean", gamma_min=rules.gamma_min, gamma_max=rules.gamma_max).max()),
+        "delta": delta,
+        "gamma_min": rules.gamma_min,
+        "gamma_max": rules.gamma_max,
+    }
+
+
+@torch.no_grad()
+def _sizes(posterior: Posterior, at: Snapshot | None) -> dict[str, float]:
+    """The constants of η that depend on the posterior, at a snapshot: those of later weights would not belong to its objective."""
+    now = None
+    if at is not None:
+        now = posterior.snapshot()
+        posterior.restore(at)
+    lowest = torch.full_like(posterior.prior_log_std, LOG_STD_RANGE[0])
+    sizes = {
+        "groups": len(posterior.groups),
+        "weights": posterior.num_weights,
+        "mean_size": float((posterior.prior_mean + posterior.mean_shift()).square().mean().sqrt()),
+        "mean_variance": float((2 * posterior.log_std).exp().mean()),
+        "largest_kl": float(posterior.kl_by_group(lowest).sum()),
+    }
+    if now is not None:
+        posterior.restore(now)
+    return sizes
 
 
 def metrics_of(

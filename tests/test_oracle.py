@@ -1,0 +1,262 @@
+"""Every statement of real certificates against an oracle that shares no code with the library; and the oracle against broken libraries."""
+
+import importlib
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from pactrain.certificate import FORMAT
+from pactrain.posterior import Posterior
+from tests.oracle import complaints, digest
+from tests.oracle_cases import CASES
+from tests.oracle_networks import noise_for
+from tests.oracle_runs import Done, again, carry_out
+from tests.oracle_statements import END, STAGE_1
+
+certify = importlib.import_module("pactrain.certify")  # the name in the package is the function
+certificate = importlib.import_module("pactrain.certificate")
+
+Runs = Callable[[str], Done]
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Runs:
+    """Each case is carried out once."""
+
+    @cache
+    def run(name: str) -> Done:
+        return carry_out(CASES[name](tmp_path_factory.mktemp(name)))
+
+    return run
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_statement_and_every_input_is_what_the_oracle_computes(name: str, runs: Runs) -> None:
+    done = runs(name)
+    assert complaints(done.record, done.run) == []
+    assert done.result.certificate.recheck()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_mean_of_the_prior_is_where_it_is_said_to_be(name: str, runs: Runs) -> None:
+    done = runs(name)
+    assert not done.result.metrics["strengthened"]
+    if done.case.more.get("prior_data"):
+        assert not np.array_equal(done.run.prior_mean, done.initial)
+        return
+    matrix = np.concatenate(
+        [np.full(p.numel(), p.ndim > 1) for p in map(done.result.model.get_parameter, done.run.network.names)]
+    )
+    start = np.where(matrix & done.zero, 0.0, done.initial)
+    assert np.array_equal(done.run.prior_mean, start * done.run.units)
+
+
+def test_the_cases_are_what_their_names_say(runs: Runs) -> None:
+    measured = {name: runs(name).record["measured"] for name in CASES}
+    assert [name for name in CASES if measured[name]["scheme"] == "chunks"] == ["graph", "convolution"]
+    assert STAGE_1 in runs("two_stages").run.states
+    assert runs("units_of_targets").run.units.max() == 256
+    assert runs("units_of_inputs").run.units.min() == 1 / 1024
+    assert len(runs("walk").result.metrics["left_out"]) > 1
+    assert measured["without_test"]["values"] == 2 * measured["without_test"]["n"]
+    assert measured["convolution"]["values"] == 129 * 128 // 33  # chunks of 32, 32, 32 and 33
+    assert runs("prior_at_zero").zero
+    assert not any(runs(name).zero for name in ("regression", "trained_for_kl", "prior_from_half", "two_stages"))
+
+
+@pytest.mark.skipif(FORMAT < 3, reason="copies are counted from format 3 on")
+def test_copies_of_rows_are_counted_once(tmp_path: Path) -> None:
+    case = CASES["default"](tmp_path)
+    x, y = (torch.cat([part, part[:50]]) for part in case.data)
+    done = carry_out(replace(case, data=(x, y)))
+    assert done.record["n"] == 400
+    assert complaints(done.record, done.run) == []
+
+
+@pytest.mark.skipif(not hasattr(Posterior, "drawn"), reason="the drawn network comes with format 3")
+def test_the_drawn_network_is_the_one_that_was_certified(runs: Runs) -> None:
+    done = runs("default")
+    state, run = done.run.states[END], done.run
+    expected = state.mean + np.exp(state.log_std) * noise_for(len(state.mean), run.seed, "one network")
+    model: Any = done.result.posterior.drawn(run.seed)
+    found = torch.cat([model.get_parameter(name).detach().reshape(-1) for name in run.network.names])
+    assert np.allclose(found.numpy(), expected, rtol=1e-6, atol=1e-7)
+
+
+# -- teeth -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["default", "units_of_inputs", "fixed_prior"])
+def test_an_unbroken_library_passes(name: str, runs: Runs) -> None:
+    assert complaints(*again(runs(name))) == []
+
+
+Patch = pytest.MonkeyPatch
+
+
+def inputs(bound: str, **changes: Callable[[Any], Any]) -> Callable[[Patch], None]:
+    """A library that puts other inputs into the statements of a bound, and computes their values from them."""
+
+    def broken(patch: Patch) -> None:
+        own = certify.statement
+
+        def statement(quantity: str, who: str, label: str, name: str, given: dict[str, Any], **more: Any) -> Any:
+            if name.startswith(bound):
+                given = given | {k: change(given[k]) for k, change in changes.items()}
+            return own(quantity, who, label, name, given, **more)
+
+        patch.setattr(certify, "statement", statement)
+
+    return broken
+
+
+def measured(**changes: Callable[[Any], Any]) -> Callable[[Patch], None]:
+    """A library whose measurement of the risk is wrong."""
+
+    def broken(patch: Patch) -> None:
+        own = certify.measure_risks
+
+        def measure(*args: Any, **kwargs: Any) -> Any:
+            found = own(*args, **kwargs)
+            return replace(found, **{k: change(getattr(found, k)) for k, change in changes.items()})
+
+        patch.setattr(certify, "measure_risks", measure)
+
+    return broken
+
+
+def half_price(patch: Patch) -> None:
+    own = certify.priced_priors
+    patch.setattr(certify, "priced_priors", lambda p: {k: (std, nats / 2) for k, (std, nats) in own(p).items()})
+
+
+def mean_moment(patch: Patch) -> None:
+    def mean(table: Any, _: int) -> Any:
+        return np.maximum(np.logaddexp.reduce(table, axis=0) - math.log(len(table)), 0.0)
+
+    patch.setattr(certify, "_mfold", mean)
+
+
+def kl_at_the_prior_as_learned(patch: Patch) -> None:
+    own = Posterior.kl_by_group
+    patch.setattr(Posterior, "kl_by_group", lambda self, _=None: own(self))
+
+
+def kl_of_stds_alone(patch: Patch) -> None:
+    patch.setattr(Posterior, "mean_shift", lambda self: torch.zeros_like(self.prior_mean))
+
+
+def another_stream(patch: Patch) -> None:
+    own = certify.generator
+    patch.setattr(certify, "generator", lambda device, seed, *path: own(device, seed + 1, *path))
+
+
+def measuring_is_free(patch: Patch) -> None:
+    patch.setattr(certificate, "monte_carlo", lambda mean, *_: mean)
+
+
+def draws_are_means(patch: Patch) -> None:
+    own = importlib.import_module("pactrain.risks")._linear_layers
+    patch.setattr(
+        "pactrain.risks._linear_layers", lambda p: [(m, 0 * w, None if b is None else 0 * b) for m, w, b in own(p)]
+    )
+
+
+def psi_of_the_posterior(patch: Patch) -> None:
+    own = certify.moment_at
+
+    def moment_at(posterior: Posterior, *args: Any, **kwargs: Any) -> Any:
+        kept = posterior.prior_mean.clone()
+        posterior.prior_mean += posterior.mean_shift()
+        try:
+            return own(posterior, *args, **kwargs)
+        finally:
+            posterior.prior_mean.copy_(kept)
+
+    patch.setattr(certify, "moment_at", moment_at)
+
+
+def doubled(x: float) -> float:
+    return 2 * x
+
+
+BROKEN: dict[str, tuple[str, Callable[[Patch], None], str]] = {
+    "the KL of the unbounded statements is halved": ("default", inputs("unbounded", kl=lambda x: x / 2), "kl is"),
+    "the log-ratio is nothing": (
+        "default",
+        lambda p: p.setattr(Posterior, "log_ratio", lambda *_: 0.0),
+        "log_ratio is",
+    ),
+    "the moment is the paper's": ("default", mean_moment, "complexity is"),
+    "the choice of γ is free": (
+        "default",
+        inputs("unbounded", prior_nats=lambda x: x - math.log(40)),
+        "prior_nats is",
+    ),
+    "the prior has half its price": ("default", half_price, "prior_nats is"),
+    "one example too many is counted": ("default", measured(n=lambda n: n + 1), "n is"),
+    "δ of the bound is doubled": ("default", inputs("kl", delta_bound=doubled), "delta_bound is"),
+    "δ of the draws is doubled": ("default", inputs("kl", delta_draws=doubled), "delta_draws is"),
+    "δ of the drawn network is doubled": ("default", inputs("disintegrated", delta_bound=doubled), "of δ is spent"),
+    "δ of the unbounded loss is doubled": (
+        "default",
+        inputs("unbounded", confidence_nats=lambda x: x - math.log(2)),
+        "of δ is spent",
+    ),
+    "units are free": ("units_of_inputs", lambda p: p.setattr(Posterior, "unit_nats", 0.0), "prior_nats is"),
+    "the prior's mean is chosen for nothing": (
+        "default",
+        lambda p: p.setattr(Posterior, "prior_choices", 1),
+        "prior_nats is",
+    ),
+    "the KL is taken at the prior as learned": ("default", kl_at_the_prior_as_learned, "kl is"),
+    "the KL forgets the means": ("fixed_prior", kl_of_stds_alone, "kl is"),
+    "values are counted twice": ("default", measured(values=doubled), "values is"),
+    "the error is measured without noise": ("default", draws_are_means, "mean is"),
+    "the loss is a thousandth smaller": ("default", measured(loss=lambda x: 0.999 * x), "risk is"),
+    "the clipped loss is a thousandth smaller": ("default", measured(clipped=lambda x: 0.999 * x), "mean is"),
+    "another network is drawn": ("default", another_stream, "log_ratio is"),
+    "an error of the test set is lost": ("default", inputs("test set", errors=lambda x: x - 1), "errors is"),
+    "ψ is that of networks around the posterior": ("fixed_prior", psi_of_the_posterior, "complexity is"),
+    "ψ comes from fewer draws": ("default", lambda p: p.setattr(certify, "PSI_DRAWS", 10), "complexity is"),
+    "ψ comes from fewer examples": ("default", lambda p: p.setattr(certify, "PSI_EXAMPLES", 200), "complexity is"),
+    "measuring costs nothing": ("default", measuring_is_free, "the value is"),
+}
+
+
+@pytest.mark.parametrize("what", BROKEN)
+def test_the_oracle_complains_about_a_broken_library(what: str, runs: Runs, monkeypatch: Patch) -> None:
+    name, broken, word = BROKEN[what]
+    done = runs(name)
+    broken(monkeypatch)
+    record, run = again(done)
+    assert any(word in complaint for complaint in complaints(record, run))
+
+
+def sealed(record: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """The record with changes, and the digest made anew."""
+    changed = record | changes
+    return changed | {"digest": digest(changed)}
+
+
+def test_what_the_oracle_does_not_know_is_a_complaint(runs: Runs) -> None:
+    done = runs("default")
+    first, *others = done.record["statements"]
+    for statements in (
+        [first | {"quantity": "calibration error"}, *others],
+        [first, *others, first],
+        others,
+        [first | {"inputs": first["inputs"] | {"discount": 1.0}}, *others],
+    ):
+        assert complaints(sealed(done.record, statements=statements), done.run)
+    more = done.record["measured"] | {"values": 10**6}
+    for key, value in (("budget", {"everything": 0.05}), ("n", 401), ("seed", 1), ("measured", more)):
+        assert complaints(sealed(done.record, **{key: value}), done.run), key
+    assert complaints(done.record | {"notes": ["edited"]}, done.run) == ["the digest does not fit"]
