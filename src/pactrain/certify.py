@@ -25,10 +25,11 @@ from pactrain.losses import AnyLoss, Loss, resolve
 from pactrain.modes import evaluating
 from pactrain.moment import Array, log_grid
 from pactrain.posterior import Posterior, Snapshot
-from pactrain.risks import Risks, clip_range, measure_risks
+from pactrain.risks import Risks, clip_range, first_measured, measure_risks
 from pactrain.rounding import priced_priors
 from pactrain.scan import moment_at
 from pactrain.seeds import generator
+from pactrain.threads import threads_for
 from pactrain.versions import versions
 from pactrain.whole_numbers import as_network_takes
 
@@ -117,7 +118,8 @@ def certify(
         delta / len(events),
         1 + len(earlier or {}),
     )
-    with evaluating(posterior.model):
+    model = posterior.model
+    with evaluating(model), threads_for(model, first_measured(posterior, batches, loss), loss):
         statements, measured, notes = _about(scene, "end of training")
         for when, snapshot in (earlier or {}).items():
             now = posterior.snapshot()
