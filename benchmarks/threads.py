@@ -46,7 +46,8 @@ def problems() -> list[Problem]:
 
 
 def spin() -> None:
-    while True:
+    parent = os.getppid()
+    while os.getppid() == parent:  # a benchmark that is killed leaves nothing behind
         pass
 
 

@@ -64,8 +64,8 @@ def test_sparse_products_count_what_they_hold() -> None:
     x[0, 0] = 1.0
     network = nn.Linear(10, 3, bias=False)
 
-    def product(predict: Any, batch: Tensor) -> Tensor:
-        return (batch @ predict.weight.T).sum(1)
+    def product(_: Any, batch: Tensor) -> Tensor:
+        return (batch @ network.weight.T).sum(1)
 
     full, sparse = (work_in(network, form, product) - FLOPS_PER_WEIGHT * 30 for form in (x, x.to_sparse_coo()))
     assert full == 2 * 10 * 10 * 3
