@@ -19,10 +19,11 @@ from pactrain.losses import AnyLoss, Loss, resolve
 from pactrain.modes import evaluating
 from pactrain.posterior import Posterior, Snapshot
 from pactrain.prior_check import prior_caveats
-from pactrain.risks import clip_range
+from pactrain.risks import clip_range, first_measured
 from pactrain.rounding import priced_priors
 from pactrain.statement import END, RANK, Caveat
 from pactrain.statements import Scene, about, held_out_statements, heuristics
+from pactrain.threads import threads_for
 from pactrain.versions import versions
 from pactrain.whole_numbers import as_network_takes
 
@@ -79,7 +80,8 @@ def certify(
         delta / len(events),
         1 + len(earlier or {}),
     )
-    with evaluating(posterior.model):
+    model = posterior.model
+    with evaluating(model), threads_for(model, first_measured(posterior, batches, loss), loss):
         statements, measured, notes = about(scene, END)
         for when, snapshot in (earlier or {}).items():
             now = posterior.snapshot()

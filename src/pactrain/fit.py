@@ -3,6 +3,7 @@
 import math
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,7 @@ from pactrain.runs import RunFolder
 from pactrain.stages import Stopped, Trainer
 from pactrain.start import Start, look_at_start, place_prior
 from pactrain.statement import Caveat
+from pactrain.threads import threads_for
 from pactrain.units import Units, find_units
 
 
@@ -144,7 +146,13 @@ def fit(
     model.to(where)
     ranks.same_weights(model)
     doubts, tell = seen_before(model), _teller(callbacks)
-    with own_randomness(where, seed), restored_modes(model), deferred() as stop, collected() as given_up:
+    with (
+        own_randomness(where, seed),
+        restored_modes(model),
+        deferred() as stop,
+        collected() as given_up,
+        ExitStack() as until_end,
+    ):
         options = Options(
             rules=rules,
             bound=bound,
@@ -158,6 +166,7 @@ def fit(
         )
         spec = prior if isinstance(prior, Prior) else Prior(per=prior)  # type: ignore[arg-type]
         given = read_problem(model, data, test=test, loss=loss, bound=bound, rules=rules, device=where)
+        until_end.enter_context(threads_for(model, given.training_sample(), given.loss))
         first = None
         if prior_data:
             first, rest = split_rows(given.batches, prior_data, seed)

@@ -27,6 +27,12 @@ class Problem:
     loss: AnyLoss  # the user's own, which is measured
     trained_on: AnyLoss  # the same, or clipped to [0, 1] where the bound needs it
 
+    def training_sample(self) -> Any:
+        """As many examples as a training step sees."""
+        if not isinstance(self.batches, TensorBatches):
+            return self.sample
+        return tuple(t[: self.batches.batch_size] for t in self.batches.tensors)
+
     def class_shares(self) -> list[float]:
         """Shares of the classes among the training data; empty where they are not known."""
         return class_shares(self.batches, self.loss) or []

@@ -120,6 +120,11 @@ def _scheme(posterior: Posterior, batches: Batches, loss: AnyLoss) -> tuple[str,
     return "chunks", batches.ordered
 
 
+def first_measured(posterior: Posterior, batches: Batches, loss: AnyLoss) -> Any:
+    """The first examples that `measure_risks` passes through the network at once."""
+    return next(iter(_scheme(posterior, batches, loss)[1]()))
+
+
 def _values(
     posterior: Posterior, chunk: Any, loss: AnyLoss, layers: Sequence["Noisy"], seed: int, index: int
 ) -> tuple[Tensor, Tensor | None]:

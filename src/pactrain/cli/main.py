@@ -1,5 +1,6 @@
 """`pactrain …`."""
 
+import os
 import sys
 from typing import Annotated
 
@@ -29,6 +30,8 @@ Command = (
 
 def main(args: list[str] | None = None) -> None:
     """Run one command; errors end with one readable line and code 2 (130 after Ctrl-C)."""
+    # Threads that spin while they wait take the processor from those they wait for; read once, when torch is loaded.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     words = sys.argv[1:] if args is None else args
     if words == ["--version"]:
         from importlib.metadata import version

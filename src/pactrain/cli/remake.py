@@ -1,5 +1,6 @@
 """A run's certificate, made again from its folder and its data."""
 
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -81,7 +82,8 @@ def recertify(
 def disagreements(run: Path, stored: Certificate, *, root: Path | None, progress: Callback = silent) -> list[str]:
     """What differs between a certificate and the one that its run gives when everything is made again."""
     found = rebuilt(run, root=root)
-    config = found.config
+    config, before = found.config, torch.get_num_threads()
+    torch.set_num_threads(min(config["threads"], os.cpu_count() or 1))  # sums are rounded by how they are shared out
     again = certificate_of(
         found.posterior,
         found.problem,
@@ -94,6 +96,7 @@ def disagreements(run: Path, stored: Certificate, *, root: Path | None, progress
     )
     again = replace(again, versions=config["versions"], digest="")
     here = (versions(), machine(), torch.get_num_threads())
+    torch.set_num_threads(before)
     same = here == (config["versions"], config.get("machine"), config["threads"])
     differences = stored.differences(again, tolerance=0.0 if same else ELSEWHERE)
     return [*differences, *([] if config["prior_data"] else _other_prior(found))]
