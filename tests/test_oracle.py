@@ -12,16 +12,13 @@ import numpy as np
 import pytest
 import torch
 
-from pactrain.certificate import FORMAT
-from pactrain.posterior import Posterior
+from pactrain import statement as formulas
+from pactrain import statements
 from tests.oracle import complaints, digest
 from tests.oracle_cases import CASES
 from tests.oracle_networks import noise_for
 from tests.oracle_runs import Done, again, carry_out
 from tests.oracle_statements import END, STAGE_1
-
-certify = importlib.import_module("pactrain.certify")  # the name in the package is the function
-certificate = importlib.import_module("pactrain.certificate")
 
 Runs = Callable[[str], Done]
 
@@ -71,7 +68,6 @@ def test_the_cases_are_what_their_names_say(runs: Runs) -> None:
     assert not any(runs(name).zero for name in ("regression", "trained_for_kl", "prior_from_half", "two_stages"))
 
 
-@pytest.mark.skipif(FORMAT < 3, reason="copies are counted from format 3 on")
 def test_copies_of_rows_are_counted_once(tmp_path: Path) -> None:
     case = CASES["default"](tmp_path)
     x, y = (torch.cat([part, part[:50]]) for part in case.data)
@@ -80,7 +76,6 @@ def test_copies_of_rows_are_counted_once(tmp_path: Path) -> None:
     assert complaints(done.record, done.run) == []
 
 
-@pytest.mark.skipif(not hasattr(Posterior, "drawn"), reason="the drawn network comes with format 3")
 def test_the_drawn_network_is_the_one_that_was_certified(runs: Runs) -> None:
     done = runs("default")
     state, run = done.run.states[END], done.run
@@ -105,14 +100,14 @@ def inputs(bound: str, **changes: Callable[[Any], Any]) -> Callable[[Patch], Non
     """A library that puts other inputs into the statements of a bound, and computes their values from them."""
 
     def broken(patch: Patch) -> None:
-        own = certify.statement
+        own = statements.statement
 
         def statement(quantity: str, who: str, label: str, name: str, given: dict[str, Any], **more: Any) -> Any:
             if name.startswith(bound):
                 given = given | {k: change(given[k]) for k, change in changes.items()}
             return own(quantity, who, label, name, given, **more)
 
-        patch.setattr(certify, "statement", statement)
+        patch.setattr(statements, "statement", statement)
 
     return broken
 
@@ -121,27 +116,27 @@ def measured(**changes: Callable[[Any], Any]) -> Callable[[Patch], None]:
     """A library whose measurement of the risk is wrong."""
 
     def broken(patch: Patch) -> None:
-        own = certify.measure_risks
+        own = statements.measure_risks
 
         def measure(*args: Any, **kwargs: Any) -> Any:
             found = own(*args, **kwargs)
             return replace(found, **{k: change(getattr(found, k)) for k, change in changes.items()})
 
-        patch.setattr(certify, "measure_risks", measure)
+        patch.setattr(statements, "measure_risks", measure)
 
     return broken
 
 
 def half_price(patch: Patch) -> None:
-    own = certify.priced_priors
-    patch.setattr(certify, "priced_priors", lambda p: {k: (std, nats / 2) for k, (std, nats) in own(p).items()})
+    own = statements.priced_priors
+    patch.setattr(statements, "priced_priors", lambda p: {k: (std, nats / 2) for k, (std, nats) in own(p).items()})
 
 
 def mean_moment(patch: Patch) -> None:
     def mean(table: Any, _: int) -> Any:
         return np.maximum(np.logaddexp.reduce(table, axis=0) - math.log(len(table)), 0.0)
 
-    patch.setattr(certify, "_mfold", mean)
+    patch.setattr(statements, "_mfold", mean)
 
 
 def kl_at_the_prior_as_learned(patch: Patch) -> None:
@@ -154,12 +149,12 @@ def kl_of_stds_alone(patch: Patch) -> None:
 
 
 def another_stream(patch: Patch) -> None:
-    own = certify.generator
-    patch.setattr(certify, "generator", lambda device, seed, *path: own(device, seed + 1, *path))
+    own = statements.generator
+    patch.setattr(statements, "generator", lambda device, seed, *path: own(device, seed + 1, *path))
 
 
 def measuring_is_free(patch: Patch) -> None:
-    patch.setattr(certificate, "monte_carlo", lambda mean, *_: mean)
+    patch.setattr(formulas, "monte_carlo", lambda mean, *_: mean)
 
 
 def draws_are_means(patch: Patch) -> None:
@@ -170,7 +165,7 @@ def draws_are_means(patch: Patch) -> None:
 
 
 def psi_of_the_posterior(patch: Patch) -> None:
-    own = certify.moment_at
+    own = statements.moment_at
 
     def moment_at(posterior: Posterior, *args: Any, **kwargs: Any) -> Any:
         kept = posterior.prior_mean.clone()
@@ -180,7 +175,7 @@ def psi_of_the_posterior(patch: Patch) -> None:
         finally:
             posterior.prior_mean.copy_(kept)
 
-    patch.setattr(certify, "moment_at", moment_at)
+    patch.setattr(statements, "moment_at", moment_at)
 
 
 def doubled(x: float) -> float:
@@ -225,8 +220,8 @@ BROKEN: dict[str, tuple[str, Callable[[Patch], None], str]] = {
     "another network is drawn": ("default", another_stream, "log_ratio is"),
     "an error of the test set is lost": ("default", inputs("test set", errors=lambda x: x - 1), "errors is"),
     "ψ is that of networks around the posterior": ("fixed_prior", psi_of_the_posterior, "complexity is"),
-    "ψ comes from fewer draws": ("default", lambda p: p.setattr(certify, "PSI_DRAWS", 10), "complexity is"),
-    "ψ comes from fewer examples": ("default", lambda p: p.setattr(certify, "PSI_EXAMPLES", 200), "complexity is"),
+    "ψ comes from fewer draws": ("default", lambda p: p.setattr(statements, "PSI_DRAWS", 10), "complexity is"),
+    "ψ comes from fewer examples": ("default", lambda p: p.setattr(statements, "PSI_EXAMPLES", 200), "complexity is"),
     "measuring costs nothing": ("default", measuring_is_free, "the value is"),
 }
 

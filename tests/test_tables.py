@@ -12,7 +12,7 @@ from pactrain.data.dates import days, is_dates
 from pactrain.data.encoder import Encoder, fit_encoder
 from pactrain.data.load import load
 from pactrain.data.tables import read_frame
-from pactrain.data.task import split_rows
+from pactrain.data.task import STANDARDISED, STRATIFIED, split_rows
 from pactrain.errors import DataError
 
 
@@ -189,11 +189,11 @@ def test_splits_are_stratified_where_possible_and_follow_the_seed() -> None:
 
 def test_named_sets() -> None:
     digits = load("digits", seed=2)
-    assert (len(digits.x_train), digits.inputs, digits.outputs, digits.caveats) == (898, 64, 10, ())
+    assert (len(digits.x_train), digits.inputs, digits.outputs, digits.caveats) == (898, 64, 10, (STRATIFIED,))
     assert digits.x_train.max() == 1.0
     diabetes = load("diabetes")
     assert diabetes.encoder.target_std == pytest.approx(77, rel=0.1)
-    assert "standardised" in diabetes.caveats[0]
+    assert diabetes.caveats[0] == STANDARDISED
     with pytest.raises(DataError, match="no data set 'digit'"):
         load("digit")
     with pytest.raises(DataError, match="go with a file"):
