@@ -3,8 +3,7 @@
 
     python tools/verify.py certificate.json [more.json ...]
 
-This file shares no code with pactrain: it was written from docs/certificates.md ("The record, field by field") for readers
-who would rather not trust us, and is meant to be read from top to bottom.
+It shares no code with pactrain and was written from docs/certificates.md ("The record, field by field"), to be read.
 
 A stored value is accepted only if it is *proved* not to be below the number that its formula gives. No formula has to be
 inverted for that: kl(q‖p) grows with p and P(Binomial(n, p) ≤ k) falls with p, so it is enough to evaluate them at the
@@ -20,7 +19,6 @@ import sys
 from collections import defaultdict
 from collections.abc import Callable
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
-from functools import partial
 from hashlib import blake2b
 from typing import Any
 
@@ -28,6 +26,8 @@ DIGITS = Context(prec=60, Emin=MIN_EMIN, Emax=MAX_EMAX)
 MARGIN = Decimal("1e-40")
 RELATIVE, ABSOLUTE = Decimal("1e-9"), Decimal("1e-12")
 PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459")
+FIELDS = "format statements delta n loss seed prior_source caveats notes budget measured hashes versions digest"
+KINDS = {Decimal: "a finite number", str: "a text", list: "a list"}
 LABELS = ("heuristic", "estimated", "certified")  # from worst to best
 Inputs = dict[str, Decimal]
 
@@ -37,8 +37,7 @@ Inputs = dict[str, Decimal]
 
 def kl(q: Decimal, p: Decimal) -> Decimal:
     """kl(q‖p) = q ln(q/p) + (1 − q) ln((1 − q)/(1 − p)), for 0 ≤ q ≤ p < 1; its terms are below 1 and 140."""
-    first = q * (q / p).ln() if q > 0 else Decimal(0)
-    return first + (1 - q) * ((1 - q) / (1 - p)).ln()
+    return (q * (q / p).ln() if q > 0 else 0) + (1 - q) * ((1 - q) / (1 - p)).ln()
 
 
 def above_inverse_kl(p: Decimal, q: Decimal, c: Decimal) -> bool:
@@ -170,8 +169,8 @@ def wrong_value(bound: str, value: Decimal, x: Inputs) -> list[str]:
     if above(value) and not above((value - ABSOLUTE) / (1 + RELATIVE)):
         return []
     scale = x.get("scale", Decimal(1))
-    truth = scale * smallest_above(lambda p: above(scale * p), Decimal("1e-18"))  # for the reader only
-    return [f"rule 1: value {float(value)!r} is {'above' if above(value) else 'below'} {truth:.17g}, its formula's"]
+    truth = scale * smallest_above(lambda p: above(scale * p), Decimal("1e-12"))  # for the message only
+    return [f"rule 1: value {float(value)!r} is {'above' if above(value) else 'below'} its formula's, {truth:.10g}"]
 
 
 def statement_violations(s: dict[str, Any], n: Decimal, ceiling: str) -> list[str]:
@@ -230,38 +229,41 @@ def expect(condition: bool, message: str) -> None:
         raise ValueError(message)
 
 
-def field(holder: Any, name: str, kind: type) -> Any:
-    """A field of the given type; numbers are finite and become exact decimals."""
-    expect(isinstance(holder, dict) and name in holder, f"there is no {name!r} where one belongs")
-    value = holder[name]
-    if kind is Decimal:
-        number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
-        expect(number, f"{name!r} is not a finite number")
-        return Decimal(value)
-    expect(isinstance(value, kind), f"{name!r} is not a {kind.__name__}")
-    return value
+def fields(holder: Any, what: str, names: str) -> dict[str, Any]:
+    """A copy of the object, if it has exactly these fields."""
+    expect(isinstance(holder, dict) and holder.keys() == set(names.split()), f"{what} has other fields than {names}")
+    return dict(holder)
+
+
+def typed(value: Any, name: str, kind: type) -> Any:
+    """The value itself, if it is of the kind; a number must be finite, and becomes an exact decimal."""
+    number = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+    expect(number if kind is Decimal else isinstance(value, kind), f"{name!r} is not {KINDS[kind]}")
+    return Decimal(value) if kind is Decimal else value
 
 
 def read_statement(raw: Any) -> dict[str, Any]:
     """One statement with its numbers as decimals."""
-    s = {name: field(raw, name, str) for name in ("quantity", "predictor", "label", "bound", "prior", "when")}
-    expect(s["label"] in LABELS, f"no label {s['label']!r}")
-    expect(s["bound"] in NAMES, f"no formula {s['bound']!r}")
-    s["inputs"] = {name: field(field(raw, "inputs", dict), name, Decimal) for name in NAMES[s["bound"]].split()}
-    s["value"] = field(raw, "value", Decimal)
-    none = field(raw, "constant_answer", object) is None
-    return s | {"constant_answer": None if none else field(raw, "constant_answer", Decimal)}
+    s = fields(raw, "a statement", "quantity predictor label bound value inputs prior when constant_answer")
+    for name in ("quantity", "predictor", "label", "bound", "prior", "when"):
+        typed(s[name], name, str)
+    expect(s["label"] in LABELS and s["bound"] in NAMES, f"unknown label {s['label']!r} or bound {s['bound']!r}")
+    inputs = fields(s["inputs"], f"inputs of {s['bound']!r}", NAMES[s["bound"]])
+    s["inputs"] = {name: typed(value, name, Decimal) for name, value in inputs.items()}
+    s["value"] = typed(s["value"], "value", Decimal)
+    s["constant_answer"] = None if s["constant_answer"] is None else typed(s["constant_answer"], "a constant", Decimal)
+    return s
 
 
 def read_record(record: Any) -> tuple[list[dict[str, Any]], Decimal, Decimal, str]:
     """Statements, delta, n, and the best label that all caveats allow."""
-    expect(field(record, "format", object) == 3, "the format is not 3")
-    field(record, "digest", str)
-    statements = [read_statement(raw) for raw in field(record, "statements", list)]
-    labels = [field(caveat, "label", str) for caveat in field(record, "caveats", list)]
-    expect(set(labels) <= set(LABELS), "a caveat has an unknown label")
-    ceiling = min(labels, key=LABELS.index, default="certified")
-    return statements, field(record, "delta", Decimal), field(record, "n", Decimal), ceiling
+    expect(isinstance(record, dict) and record.get("format") == 3, "it is not an object of format 3")
+    fields(record, "the record", FIELDS)
+    caveats = [fields(caveat, "a caveat", "reason label") for caveat in typed(record["caveats"], "caveats", list)]
+    expect(all(caveat["label"] in LABELS for caveat in caveats), "a caveat has an unknown label")
+    ceiling = min((caveat["label"] for caveat in caveats), key=LABELS.index, default="certified")
+    statements = [read_statement(raw) for raw in typed(record["statements"], "statements", list)]
+    return statements, typed(record["delta"], "delta", Decimal), typed(record["n"], "n", Decimal), ceiling
 
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -274,8 +276,7 @@ def check(path: str) -> tuple[int, list[str]]:
     """Exit code and lines for one file."""
     try:
         with open(path, encoding="utf-8") as file:
-            nan = partial(expect, False)  # JSON has neither NaN nor Infinity, but Python reads them
-            record = json.load(file, object_pairs_hook=unique, parse_constant=nan)
+            record = json.load(file, object_pairs_hook=unique, parse_constant=lambda nan: expect(False, nan))
         with localcontext(DIGITS):
             lines = violations(record)
     except RecursionError:
