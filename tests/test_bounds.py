@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 
 import mpmath
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pactrain import PactrainError, Posterior, Prior
@@ -180,6 +181,39 @@ def test_clopper_pearson() -> None:
     assert clopper_pearson(100, 100, 0.05) == 1
     with pytest.raises(PactrainError):
         clopper_pearson(5, 4, 0.05)
+    for delta in (0.0, 1.0, math.nan):
+        with pytest.raises(PactrainError):
+            clopper_pearson(1, 4, delta)
+
+
+@settings(deadline=None)
+@given(st.integers(1, 80), st.floats(0, 1), st.floats(1e-300, 0.999))
+def test_clopper_pearson_is_never_rounded_down(n: int, share: float, delta: float) -> None:
+    """P(Binomial(n, p) ≤ errors) ≤ δ in exact arithmetic, and no longer if p is a little smaller."""
+    errors = min(n - 1, int(share * n))
+
+    def exact(p: Fraction) -> Fraction:
+        return sum((math.comb(n, k) * p**k * (1 - p) ** (n - k) for k in range(errors + 1)), Fraction(0))
+
+    p = Fraction(clopper_pearson(errors, n, delta))
+    assert exact(p) <= Fraction(delta)
+    assert exact(p * (1 - Fraction(1, 10**9))) > Fraction(delta) or p > 1 - Fraction(1, 10**12)
+
+
+KNOWN_CLOPPER_PEARSON = [
+    (113, 10422, 1e-200, 0.07339908604620914),
+    (0, 3260, 1e-41, 0.028543601990614786),
+    (22, 1642797, 0.43, 1.4314982140661071e-05),
+    (1, 3655579, 0.13, 9.729927492855237e-07),
+    (3, 9745455, 0.096, 6.922293331457653e-07),
+]
+
+
+def test_clopper_pearson_keeps_tiny_deltas_and_many_examples() -> None:
+    """Values from 60-digit arithmetic; 1 − δ, as the beta function's inverse wants it, would be 1 for the first two."""
+    for errors, n, delta, expected in KNOWN_CLOPPER_PEARSON:
+        value = clopper_pearson(errors, n, delta)
+        assert expected <= value <= expected * (1 + 1e-9)
 
 
 def test_prices_of_a_learned_prior_scale() -> None:

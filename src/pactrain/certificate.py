@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pactrain.errors import PactrainError
+from pactrain.record import check_record
 from pactrain.statement import COUNTING, END, MEAN, PROVEN, RANDOMISED, RANK, Caveat, Label, Statement, claim
 
 FORMAT = 3
@@ -104,21 +105,19 @@ class Certificate:
             )
         if not values.get("digest"):
             raise PactrainError("this certificate has no digest: it was changed after it was made")
-        try:
-            parts = dict(values)
-            parts["statements"] = tuple(Statement(**s) for s in parts["statements"])
-            parts["caveats"] = tuple(Caveat(**c) for c in parts["caveats"])
-            parts["notes"] = tuple(parts["notes"])
-            return cls(**parts)
-        except (TypeError, KeyError) as error:
-            raise PactrainError(f"this is not a certificate: {error}") from error
+        check_record(values)
+        parts = dict(values)
+        parts["statements"] = tuple(Statement(**s) for s in parts["statements"])
+        parts["caveats"] = tuple(Caveat(**c) for c in parts["caveats"])
+        parts["notes"] = tuple(parts["notes"])
+        return cls(**parts)
 
     @classmethod
     def read(cls, path: str | Path) -> "Certificate":
         """Read a certificate from its JSON file."""
         try:
             return cls.from_dict(json.loads(Path(path).read_text()))
-        except (OSError, ValueError, AttributeError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise PactrainError(f"{path} cannot be read as a certificate: {error}") from error
 
     def findings(self) -> list[Statement]:

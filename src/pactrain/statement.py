@@ -1,5 +1,6 @@
 """One number of a certificate: its formula, its label, what it says.  No torch: it can be computed again anywhere."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -34,7 +35,8 @@ COUNTING = ("kl", "disintegrated", "unbounded (cgf)", "unbounded (paper)")
 def _kl(
     mean: float, values: int, delta_draws: float, kl: float, prior_nats: float, n: int, delta_bound: float, scale: float
 ) -> float:
-    return scale * kl_bound(monte_carlo(mean, values, delta_draws), kl + prior_nats, n, delta_bound)
+    bound = kl_bound(monte_carlo(mean, values, delta_draws), kl + prior_nats, n, delta_bound)
+    return bound if scale == 1 else math.nextafter(scale * bound, math.inf)  # the product may have been rounded down
 
 
 def _unbounded(
