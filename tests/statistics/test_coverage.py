@@ -190,6 +190,10 @@ SIMULATIONS: dict[str, Simulation] = {
         "statement: kl", partial(measured, DRAWS), 0.5,
         lambda r: STATED_KL(mean=r, kl=NATS / 2, prior_nats=NATS / 2), lambda r: STATED_KL(mean=r, kl=NATS / 2, prior_nats=0.0),
     ),
+    "stated kl, unpaid draws": Simulation(
+        "statement: kl", partial(measured, 50), 0.5,
+        lambda r: STATED_KL(mean=r, values=50, kl=NATS, prior_nats=0.0), lambda r: STATED_KL(mean=r, kl=NATS, prior_nats=0.0),
+    ),
     "stated draw": divergence(
         "statement: disintegrated", coins, 0.5, lambda r, kl: STATED_DRAW(risk=r, log_ratio=kl / 2, prior_nats=kl / 2)
     ),
