@@ -23,9 +23,10 @@ from torch import nn
 import pactrain
 from pactrain.auto import AUTO, CERTIFY
 from pactrain.bounds import KL, Bound, Classic
-from pactrain.certificate import RANDOMISED, Certificate, Statement, statement
+from pactrain.certificate import Certificate
 from pactrain.losses import CLIP
 from pactrain.posterior import Posterior, Snapshot
+from pactrain.statement import RANDOMISED, Statement, statement
 from tests.statistics.worlds import INPUTS, Rows, World
 
 DELTA = 0.3

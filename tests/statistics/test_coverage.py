@@ -28,9 +28,9 @@ from pactrain.bounds.kl import kl_bound, kl_inverse, monte_carlo
 from pactrain.bounds.moments import ConstantMoment, casado, gamma_free
 from pactrain.bounds.prior_scale import dziugaite_roy
 from pactrain.bounds.single_draw import disintegrated
-from pactrain.certificate import FORMULAS
-from pactrain.certify import GAMMA_GRID
 from pactrain.moment import Average, Moment
+from pactrain.statement import FORMULAS
+from pactrain.statements import GAMMA_GRID
 
 Array = NDArray[np.float64]
 Value = Callable[[float], float]
