@@ -12,5 +12,5 @@ PYTHON
 
 pactrain train --data houses.csv --target price --model mlp:64 --budget "100 epochs" --out run
 pactrain predict run houses.csv --out predictions.csv
-pactrain verify run/certificate.json
+pactrain verify run
 head -3 predictions.csv
