@@ -16,6 +16,7 @@ from typing import Any
 from unittest import mock
 
 import torch
+from pactrain.preparation import scan
 from rows import ROWS
 from threadpoolctl import threadpool_limits
 from timing import options, show, warn_if_busy
@@ -25,7 +26,6 @@ from pactrain.auto import AUTO
 from pactrain.events import Event
 from pactrain.gamma_walk import LENGTHS
 from pactrain.linearised import linearise
-from pactrain.preparation import scan
 
 RUNS = (
     "digits",

@@ -5,6 +5,7 @@ from typing import Any, Literal
 
 import pytest
 import torch
+from pactrain.kept import Kept
 from sklearn.datasets import load_digits, load_iris
 from torch import Tensor, nn
 
@@ -13,7 +14,6 @@ from pactrain import runs
 from pactrain.auto import AUTO, CERTIFY
 from pactrain.events import Event
 from pactrain.gamma_walk import LEAST_FALL, LENGTHS, STEP, STEPS_DOWN, GammaWalk, longest
-from pactrain.kept import Kept
 from pactrain.left_out import Answer
 from pactrain.models.mlp import mlp
 from tests.test_runs import epochs_of

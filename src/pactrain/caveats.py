@@ -9,6 +9,18 @@ from pactrain.batches import Batches, BoundRows, PriorRows, TensorBatches
 from pactrain.modes import batch_norms
 from pactrain.risks import Risks
 from pactrain.statement import Caveat, Statement
+from pactrain.trained import TRAINED
+
+
+def seen_before(model: nn.Module) -> list[Caveat]:
+    """A caveat for a network that `fit` has trained in this process."""
+    if model not in TRAINED:
+        return []
+    return [
+        Caveat(
+            "pactrain trained the network before, so its initial weights may have seen these examples; build it anew"
+        )
+    ]
 
 
 def model_caveats(model: nn.Module) -> list[Caveat]:

@@ -12,8 +12,8 @@ from pactrain.augment import FlipCrop
 from pactrain.batches import Batches, TensorBatches
 from pactrain.errors import PactrainError
 from pactrain.gradient_steps import OptimizerFactory
+from pactrain.losses import loss_name
 from pactrain.options import Options
-from pactrain.preparation import loss_name
 from pactrain.problem import Problem
 from pactrain.start import Start
 from pactrain.versions import machine, versions

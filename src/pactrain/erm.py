@@ -12,13 +12,17 @@ from torch import Tensor, nn
 
 from pactrain.auto import AUTO
 from pactrain.batches import Batches, TensorBatches
+from pactrain.devices import choose_device
+from pactrain.dropout import dropping
 from pactrain.errors import DataError, PactrainError, TrainingError
 from pactrain.evaluate import Scores, evaluate
 from pactrain.losses import AnyLoss, per_example, resolve
 from pactrain.modes import restored_modes
-from pactrain.preparation import TRAINED, choose_device, own_randomness, read_batches, training_mode
-from pactrain.regularisers import dropping, noisy
-from pactrain.seeds import derive, generator, seed_global
+from pactrain.problem import read_batches
+from pactrain.regularisers import noisy
+from pactrain.seeds import derive, generator, own_randomness, seed_global
+from pactrain.trained import TRAINED
+from pactrain.untrained import training_mode
 from pactrain.whole_numbers import as_network_takes
 
 LOOK = 20
@@ -168,7 +172,7 @@ def train(
 def _read(model: nn.Module, data: Any, settings: Settings, device: torch.device, role: str) -> Batches:
     size = settings.batch_size
     rules = AUTO if size is None else AUTO.replace(batch_size=size, large_batch_size=size)
-    return read_batches(model, data, rules, device, role)
+    return read_batches(model, data, rules.batch, device, role)
 
 
 def _steps_of(batches: Batches) -> int:

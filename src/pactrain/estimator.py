@@ -18,6 +18,7 @@ from torch import Tensor, nn
 
 from pactrain.auto import Rules
 from pactrain.batches import EVALUATION_BATCH
+from pactrain.caveats import seen_before
 from pactrain.certificate import Certificate
 from pactrain.data.task import STANDARDISED, fitting_rows
 from pactrain.errors import DataError, PactrainError
@@ -26,7 +27,6 @@ from pactrain.losses import AnyLoss
 from pactrain.models.mlp import mlp
 from pactrain.modes import evaluating
 from pactrain.posterior import Posterior
-from pactrain.preparation import seen_before
 from pactrain.prior import Prior, fresh_source
 from pactrain.seeds import seed_global
 from pactrain.statement import Caveat

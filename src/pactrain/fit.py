@@ -5,6 +5,7 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,10 @@ from pactrain.auto import Rules, normalised_classes, rules_for
 from pactrain.batches import PriorRows
 from pactrain.bounds.unbounded import Unbounded
 from pactrain.budget import Budget, parse_budget
-from pactrain.caveats import buffer_caveats, buffer_digests, check_disjoint
+from pactrain.caveats import buffer_caveats, buffer_digests, check_disjoint, seen_before
 from pactrain.certificate import Certificate
 from pactrain.configuration import configuration
+from pactrain.devices import choose_device, give_memory_back
 from pactrain.errors import PactrainError, TrainingError
 from pactrain.events import Callback, Event
 from pactrain.faint import strengthen
@@ -33,28 +35,23 @@ from pactrain.left_out import LeftOut
 from pactrain.losses import AnyLoss
 from pactrain.modes import estimate_batch_norm, restored_modes
 from pactrain.moment import Moment
-from pactrain.objectives import make_bound, rules_with
+from pactrain.objective import make_bound, rules_with
+from pactrain.objectives import training_loss
 from pactrain.options import Options
 from pactrain.outcome import certificate_of, facts_of, final_scores, metrics_of, notes_on, objective_terms
 from pactrain.posterior import Posterior, Snapshot
-from pactrain.preparation import (
-    TRAINED,
-    choose_device,
-    give_memory_back,
-    own_randomness,
-    seen_before,
-    shapes_named,
-    training_mode,
-)
 from pactrain.prior import Prior
 from pactrain.prior_training import split_rows, train_prior
 from pactrain.problem import Problem, read_problem
 from pactrain.runs import RunFolder
+from pactrain.seeds import own_randomness
 from pactrain.stages import Stopped, Trainer
 from pactrain.start import Start, look_at_start, place_prior
 from pactrain.statement import Caveat
 from pactrain.threads import threads_for
+from pactrain.trained import TRAINED
 from pactrain.units import Units, find_units
+from pactrain.untrained import shapes_named, training_mode
 
 
 @dataclass
@@ -165,7 +162,15 @@ def fit(
             stop=stop,
         )
         spec = prior if isinstance(prior, Prior) else Prior(per=prior)  # type: ignore[arg-type]
-        given = read_problem(model, data, test=test, loss=loss, bound=bound, rules=rules, device=where)
+        given = read_problem(
+            model,
+            data,
+            test=test,
+            loss=loss,
+            trained_on=partial(training_loss, bound),
+            batch_size=rules.batch,
+            device=where,
+        )
         until_end.enter_context(threads_for(model, given.training_sample(), given.loss))
         first = None
         if prior_data:
@@ -187,7 +192,7 @@ def fit(
             start.posterior.unit_nats = units.nats
             config = configuration(problem, start, options=options, extra={**units.told(), **(extra_config or {})})
             folder = RunFolder.open(out, config, resume=resume) if out is not None and ranks.rank() == 0 else None
-            moment, std = place_prior(start, problem, options=options, folder=folder)
+            moment, std = place_prior(start, problem, options=options, store=folder)
             trainer = _trainer(problem, start, moment=moment, std=std, options=options, started=started)
             if folder is not None and folder.has_checkpoint():
                 TRAINED.add(model)  # the checkpoint's weights are trained, in units, even if reading the rest fails
@@ -197,7 +202,7 @@ def fit(
             _settle(trainer, problem)
             terms = objective_terms(trainer, moment, history, delta)
             strange = units.doubts(model, problem, given)
-            doubts += [*buffer_caveats(model, buffers), *strange]
+            doubts += [*buffer_caveats(model, buffers), *map(Caveat, strange)]
         earlier = units.tell(start.posterior, trainer.stage1_end)
         shown = replace(given, test=None) if strange else given
         facts = facts_of(trainer, shown, start=start, units=units, caveats=doubts, objective=terms, stopped=interrupted)
@@ -220,7 +225,7 @@ def fit(
     )
     if folder is not None:
         result.path = folder.path
-        folder.finish(result)
+        _write(folder, result)
     return result
 
 
@@ -341,6 +346,19 @@ def _settle(trainer: Trainer, problem: Problem) -> None:
     trainer.curvature = trainer.optimizer = None  # as large as the network, and no longer needed
     give_memory_back()
     estimate_batch_norm(model, problem.batches.ordered(), problem.loss)
+
+
+def _write(folder: RunFolder, result: Result) -> None:
+    """Write what the run ends with; `metrics.json` last, as the sign that it is complete."""
+    folder.finish(result.model, result.posterior, result.earlier, result.certificate)
+    metrics = result.metrics | {"notes": result.notes, "interrupted": result.interrupted}
+    try:
+        from pactrain.report.page import write_page  # here: drawing is slow to import, and only the end of a run draws
+
+        write_page(folder.path, metrics)
+    except Exception as error:  # a picture must not cost a run
+        result.notes.append(f"The report could not be made ({error!r}); pactrain report {folder.path} tries again.")
+    folder.complete(metrics, interrupted=result.interrupted)
 
 
 def _teller(callbacks: Sequence[Callback]) -> Callback:

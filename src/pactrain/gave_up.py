@@ -9,11 +9,9 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import replace
 from typing import ParamSpec, TypeVar
 
 from pactrain.errors import PactrainError
-from pactrain.losses import AnyLoss, Loss
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -70,11 +68,6 @@ def refusing(call: Callable[P, R]) -> Callable[P, R]:
             raise Refused(error) from error
 
     return asked
-
-
-def refusing_loss(loss: AnyLoss) -> AnyLoss:
-    """The loss with the user's part of it guarded by `refusing`."""
-    return replace(loss, per_example=refusing(loss.per_example)) if isinstance(loss, Loss) else refusing(loss)
 
 
 def is_torchs(error: Exception) -> bool:

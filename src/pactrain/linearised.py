@@ -25,8 +25,8 @@ from pactrain.batches import Batches, TensorBatches
 from pactrain.calls import try_with
 from pactrain.errors import PactrainError
 from pactrain.factors import SharedGradients, Unlike, products, row_factors, tapped
-from pactrain.gave_up import Refused, gave_up, refusing, refusing_loss
-from pactrain.losses import AnyLoss, Loss, per_example, scores_of
+from pactrain.gave_up import Refused, gave_up, refusing
+from pactrain.losses import AnyLoss, Loss, per_example, refusing_loss, scores_of
 from pactrain.modes import batch_norms, estimate_batch_norm, evaluating
 from pactrain.prior_losses import convolves
 from pactrain.seeds import derive

@@ -10,6 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pactrain.errors import DataError, PactrainError
+from pactrain.gave_up import refusing
 from pactrain.nodes import Nodes
 
 Predict = Callable[..., Any]
@@ -279,6 +280,16 @@ def _integer_target(batch: Any) -> bool:
     if not isinstance(target, Tensor):
         raise DataError(f"the target is {type(target).__name__}, not a tensor; pass loss=callable(predict, batch)")
     return not target.is_floating_point()
+
+
+def loss_name(loss: AnyLoss) -> str:
+    """What a loss is called."""
+    return loss.name if isinstance(loss, Loss) else getattr(loss, "__qualname__", type(loss).__name__)
+
+
+def refusing_loss(loss: AnyLoss) -> AnyLoss:
+    """The loss with the user's part of it guarded by `refusing`."""
+    return replace(loss, per_example=refusing(loss.per_example)) if isinstance(loss, Loss) else refusing(loss)
 
 
 def per_example(loss: AnyLoss, predict: Predict, batch: Any) -> Tensor:

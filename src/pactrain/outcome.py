@@ -18,10 +18,10 @@ from pactrain.evaluate import Scores, evaluate
 from pactrain.events import Callback, silent
 from pactrain.faint import STRENGTHENED
 from pactrain.history import Record, is_fresh
-from pactrain.losses import Loss
+from pactrain.in_units import named_in_units
+from pactrain.losses import Loss, loss_name
 from pactrain.moment import LOG_STD_RANGE, Moment
 from pactrain.posterior import Posterior, Snapshot
-from pactrain.preparation import loss_name
 from pactrain.problem import Problem
 from pactrain.risks import affordable_draws
 from pactrain.runs import RunFolder
@@ -29,7 +29,7 @@ from pactrain.shares import entropy
 from pactrain.stages import Trainer
 from pactrain.start import Start
 from pactrain.statement import Caveat
-from pactrain.units import Units, losses_in_units, named_in_units
+from pactrain.units import Units, losses_in_units
 
 INFORMED = 0.9
 """Below this part of the classes' entropy the probabilities have learnt something, whatever the accuracy."""

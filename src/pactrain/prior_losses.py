@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from torch.nn.modules.conv import _ConvNd
 
 from pactrain.calls import try_with
-from pactrain.gave_up import refusing_loss
-from pactrain.losses import AnyLoss, Loss, per_example, scores_of
+from pactrain.losses import AnyLoss, Loss, per_example, refusing_loss, scores_of
 from pactrain.posterior import Posterior
 from pactrain.together import rows_of_each, together
 

@@ -9,17 +9,19 @@ from torch.nn.modules.dropout import _DropoutNd
 from pactrain import ranks
 from pactrain.auto import AUTO, normalised_classes
 from pactrain.batches import Batches, BoundRows, PriorRows, TensorBatches
+from pactrain.dropout import can_drop, dropping
 from pactrain.errors import DataError, PactrainError
 from pactrain.events import Event, silent
 from pactrain.losses import AnyLoss
 from pactrain.modes import estimate_batch_norm
 from pactrain.options import Options
 from pactrain.posterior import Posterior
-from pactrain.preparation import TRAINED, look_at_data, scan, training_mode
 from pactrain.prior import Prior
-from pactrain.regularisers import can_drop, dropping
 from pactrain.seeds import derive, prior_seed
 from pactrain.stages import Stopped, Trainer
+from pactrain.start import scan
+from pactrain.trained import TRAINED
+from pactrain.untrained import look_at_data, training_mode
 
 DROPOUT = 0.2
 """What is dropped behind each activation while the prior is trained, as the field does; MNIST, seed 0, certified
@@ -43,7 +45,7 @@ def train_prior(model: nn.Module, rows: PriorRows, *, loss: AnyLoss, options: Op
     delta, seed = options.delta, options.seed
     rows.batch_size = AUTO.batch(len(rows))
     posterior = Posterior(model, Prior())
-    start, steps = look_at_data(posterior, rows, loss)
+    start, steps = look_at_data(model, rows, loss)
     moment = scan(posterior, rows, loss, AUTO, len(rows), steps, seed, silent)
     bound = AUTO.bound(len(rows), delta, moment, len(posterior.groups))
     std = AUTO.start_std(posterior, bound)

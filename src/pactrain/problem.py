@@ -1,5 +1,6 @@
 """What is to be learned: the data as batches, and the losses on them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,12 +8,11 @@ import torch
 from torch import nn
 
 from pactrain import ranks
-from pactrain.auto import Rules
-from pactrain.batches import Batches, TensorBatches, check_columns
-from pactrain.errors import DataError
-from pactrain.losses import AnyLoss, resolve
-from pactrain.objectives import training_loss
-from pactrain.preparation import channels_last, read_batches
+from pactrain.batches import Batches, TensorBatches, as_batches, check_columns
+from pactrain.errors import DataError, PactrainError
+from pactrain.gave_up import gave_up, is_torchs, refusing
+from pactrain.losses import AnyLoss, per_example, refusing_loss, resolve
+from pactrain.modes import restored_buffers, restored_modes
 from pactrain.shares import class_shares
 from pactrain.whole_numbers import as_network_takes
 
@@ -44,14 +44,18 @@ def read_problem(
     *,
     test: Any,
     loss: str | AnyLoss | None,
-    bound: str,
-    rules: Rules,
+    trained_on: Callable[[AnyLoss], AnyLoss],
+    batch_size: Callable[[int], int],
     device: torch.device,
 ) -> Problem:
-    """Read the data onto the device, as the network takes it, and find the loss that fits it."""
-    batches, held_out = read_batches(model, data, rules, device, "training"), None
+    """Read the data onto the device, as the network takes it, and find the loss that fits it.
+
+    trained_on: from the loss that is measured to the one that is trained on.
+    batch_size: from the number of examples to that of a batch.
+    """
+    batches, held_out = read_batches(model, data, batch_size, device, "training"), None
     if test is not None:
-        held_out = read_batches(model, test, rules, device, "test")
+        held_out = read_batches(model, test, batch_size, device, "test")
     if ranks.world() > 1 and not isinstance(batches, TensorBatches):
         raise DataError("several processes can share an (X, y) pair or a TensorDataset, not batches of your own making")
     sample = next(iter(batches.ordered()), None)
@@ -65,4 +69,43 @@ def read_problem(
         check_columns(batches, held_out)
     if isinstance(batches, TensorBatches):
         sample = next(batches.ordered())
-    return Problem(batches, held_out, sample, loss, training_loss(bound, loss))
+    return Problem(batches, held_out, sample, loss, trained_on(loss))
+
+
+def read_batches(
+    model: nn.Module, data: Any, batch_size: Callable[[int], int], device: torch.device, role: str
+) -> Batches:
+    """The data as batches on the device, in the precision of the network."""
+    size = len(data) if isinstance(data, torch.utils.data.Dataset) and hasattr(data, "__len__") else None
+    dtype = next((p.dtype for p in model.parameters() if p.is_floating_point()), None)
+    batches = as_batches(data, batch_size=batch_size(size) if size else None, device=device, dtype=dtype, role=role)
+    if isinstance(batches, TensorBatches):
+        batches.batch_size = batch_size(len(batches))
+    return batches
+
+
+def counts(batches: Batches) -> int:
+    """How often the training objective counts an example: once, unless a heuristic for augmented data says otherwise."""
+    return batches.counts if isinstance(batches, TensorBatches) else 1
+
+
+def channels_last(model: nn.Module, batches: Batches, loss: AnyLoss) -> None:
+    """Lay images out with their channels last where the network has 2-d convolutions and takes them so: the same numbers, sooner."""
+    if not isinstance(batches, TensorBatches) or not any(isinstance(m, nn.Conv2d) for m in model.modules()):
+        return
+    images, *others = batches.tensors
+    if images.ndim != 4 or not images.is_floating_point():
+        return
+    trial = (images[:2].to(memory_format=torch.channels_last), *(t[:2] for t in others))
+    params = [p for p in model.parameters() if p.requires_grad]
+    try:
+        with restored_modes(model), restored_buffers(model):
+            for mode in (True, False):
+                model.train(mode)
+                losses = per_example(refusing_loss(loss), refusing(model), trial)
+                torch.autograd.grad(losses.sum(), params, allow_unused=True)
+    except (PactrainError, RuntimeError) as error:  # a network that calls view(), say, needs the usual layout
+        if not is_torchs(error):
+            gave_up("Images were not laid out with their channels last", error, instead="training takes longer")
+        return
+    batches.tensors = (images.to(memory_format=torch.channels_last), *others)

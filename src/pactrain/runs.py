@@ -6,20 +6,18 @@ import time
 from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from pactrain.certificate import Certificate
 from pactrain.checkpoint import load_state, save_state, write_atomic, write_json
 from pactrain.errors import RunError
 from pactrain.moment import Moment
 from pactrain.plain import plain
 from pactrain.posterior import Posterior, Snapshot
-
-if TYPE_CHECKING:
-    from pactrain.fit import Result
-    from pactrain.stages import Trainer
+from pactrain.stages import Trainer
 
 CHECKPOINT_SECONDS = 5.0
 """Time between checkpoints: what a crash may cost."""
@@ -65,7 +63,7 @@ class RunFolder:
         """Keep the scan."""
         write_atomic(self.path / "moment.json", json.dumps(moment.to_dict()) + "\n")
 
-    def restore(self, trainer: "Trainer") -> list[dict[str, Any]]:
+    def restore(self, trainer: Trainer) -> list[dict[str, Any]]:
         """Put the trainer where the last checkpoint left it; the history up to there."""
         file = self.path / "history.jsonl"
         if not self._checkpoint.exists():
@@ -80,7 +78,7 @@ class RunFolder:
         write_atomic(file, "".join(f"{line}\n" for line in lines))
         return [json.loads(line) for line in lines]
 
-    def keep(self, record: dict[str, Any], trainer: "Trainer") -> None:
+    def keep(self, record: dict[str, Any], trainer: Trainer) -> None:
         """Append one epoch to the history, and now and then a checkpoint."""
         with (self.path / "history.jsonl").open("a") as file:
             file.write(json.dumps(plain(record), allow_nan=False) + "\n")
@@ -89,25 +87,19 @@ class RunFolder:
             save_state(self._checkpoint, *trainer.state())
             self._last_checkpoint = now
 
-    def finish(self, result: "Result") -> None:
-        """Write what the run ends with; `metrics.json` last, as the sign that it is complete."""
-        save_state(self.path / "model.safetensors", model_tensors(result.model), {})
-        save_state(self.path / "posterior.safetensors", *posterior_tensors(result.posterior, result.earlier))
-        write_json(self.path / "certificate.json", result.certificate.to_dict())
-        metrics = result.metrics | {"notes": result.notes, "interrupted": result.interrupted}
-        try:
-            self._write_report(metrics)
-        except Exception as error:  # a picture must not cost a run
-            result.notes.append(f"The report could not be made ({error!r}); pactrain report {self.path} tries again.")
-        write_json(self.path / "metrics.json", metrics)
-        if not result.interrupted:
+    def finish(
+        self, model: nn.Module, posterior: Posterior, earlier: Mapping[str, Snapshot], certificate: Certificate
+    ) -> None:
+        """Write the network, its posterior and what was proved."""
+        save_state(self.path / "model.safetensors", model_tensors(model), {})
+        save_state(self.path / "posterior.safetensors", *posterior_tensors(posterior, earlier))
+        write_json(self.path / "certificate.json", certificate.to_dict())
+
+    def complete(self, metrics: Mapping[str, Any], *, interrupted: bool) -> None:
+        """Write `metrics.json`, the sign that the run is complete; the checkpoint of an interrupted one stays."""
+        write_json(self.path / "metrics.json", dict(metrics))
+        if not interrupted:
             shutil.rmtree(self.path / "checkpoint", ignore_errors=True)
-
-    def _write_report(self, metrics: dict[str, Any]) -> None:
-        from pactrain.report.page import page  # here: drawing is slow to import, and only the end of a run draws
-        from pactrain.report.read import read_run
-
-        write_atomic(self.path / "report.html", page([read_run(self.path, metrics=plain(metrics))]))
 
     def has_checkpoint(self) -> bool:
         """Is there a state to go back to?"""

@@ -1,6 +1,8 @@
 """Random streams named by what they are for, so that any step can be repeated without its predecessors."""
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -33,3 +35,11 @@ def seed_global(seed: int) -> None:
     torch.default_generator.manual_seed(seed)
     if torch.cuda.is_available():
         torch.cuda.manual_seed_all(seed)
+
+
+@contextmanager
+def own_randomness(device: torch.device, seed: int) -> Iterator[None]:
+    """Leave the caller's global random state as it was."""
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        seed_global(derive(seed, "start"))
+        yield

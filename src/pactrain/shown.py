@@ -12,9 +12,9 @@ from pactrain.batches import Batches, TensorBatches
 from pactrain.calls import try_with
 from pactrain.errors import PactrainError
 from pactrain.factors import Factors, SharedGradients, Unlike, joined, products, row_factors, tapped
-from pactrain.gave_up import Refused, gave_up, refusing, refusing_loss
+from pactrain.gave_up import Refused, gave_up, refusing
 from pactrain.linearised import NUMBERS_AT_ONCE, independent_rows, picked_weights
-from pactrain.losses import AnyLoss, Loss, per_example, scores_of
+from pactrain.losses import AnyLoss, Loss, per_example, refusing_loss, scores_of
 from pactrain.modes import evaluating
 from pactrain.posterior import Posterior
 from pactrain.prior_losses import convolves

@@ -28,17 +28,15 @@ import torch
 from torch import Tensor, nn
 
 from pactrain.batches import Batches, LoaderBatches, TensorBatches
-from pactrain.certificate import Certificate
 from pactrain.ends import Ends, beside, find_ends, same_loss, same_with_units
 from pactrain.evaluate import evaluate
 from pactrain.events import Callback, Event
 from pactrain.gave_up import gave_up
 from pactrain.losses import AnyLoss, Loss
 from pactrain.posterior import Posterior, Snapshot
-from pactrain.preparation import TRAINED
 from pactrain.problem import Problem
 from pactrain.shares import class_shares, entropy
-from pactrain.statement import Caveat
+from pactrain.trained import TRAINED
 
 FAR = 30.0
 """How far above one the largest size of a column, or how far from it that of the targets, has to be before units are taken.  Sizes are measured where
@@ -150,8 +148,8 @@ class Units:
         finally:
             self._multiply(model, back=True)
 
-    def doubts(self, model: nn.Module, problem: Problem, given: Problem) -> list[Caveat]:
-        """A caveat if the trained network does, within the block of `in_use`, anything else with rows in units than with rows as they came."""
+    def doubts(self, model: nn.Module, problem: Problem, given: Problem) -> list[str]:
+        """A reason for doubt if the trained network does, within the block of `in_use`, anything else with rows in units than with rows as they came."""
         if not self.taken:
             return []
         for ours, theirs in ((problem.batches, given.batches), (problem.test, given.test)):
@@ -163,10 +161,8 @@ class Units:
             key = next(k for k in ("accuracy", "rmse", "loss") if k in found)
             if not math.isclose(found[key], raw[key], rel_tol=1e-3, abs_tol=1e-9):
                 return [
-                    Caveat(
-                        f"the network treats inputs of some sizes specially: in the units that it was trained in its {key} is "
-                        f"{found[key]:.4g}, on the raw data {raw[key]:.4g}; train it without (Rules(units=False), and scale the inputs)"
-                    )
+                    f"the network treats inputs of some sizes specially: in the units that it was trained in its {key} is "
+                    f"{found[key]:.4g}, on the raw data {raw[key]:.4g}; train it without (Rules(units=False), and scale the inputs)"
                 ]
         return []
 
@@ -212,11 +208,11 @@ class Units:
         parts = []
         if self.inputs is not None:
             low, high = float(self.inputs.min()), float(self.inputs.max())
-            parts.append(f"inputs in units of {f'{_shown(low)} to ' if low < high else ''}{_shown(high)}")
+            parts.append(f"inputs in units of {f'{unit_text(low)} to ' if low < high else ''}{unit_text(high)}")
         if self.target != 1:
-            losses = _shown(self.target**self.ends.degree)
+            losses = unit_text(self.target**self.ends.degree)
             parts.append(
-                f"targets in units of {_shown(self.target)}, so that losses are in units of {losses} here and in the history"
+                f"targets in units of {unit_text(self.target)}, so that losses are in units of {losses} here and in the history"
             )
         price = f" (the choice costs {self.nats:.1f} nats)" if self.nats else ""
         return [
@@ -233,17 +229,6 @@ def losses_in_units(loss: AnyLoss, target: float) -> AnyLoss:
     return replace(loss, per_example=lambda output, answer: own(output / target, answer / target))
 
 
-def named_in_units(certificate: Certificate, target: float, degree: int) -> Certificate:
-    """The certificate whose losses say which units they are in."""
-    if target == 1:
-        return certificate
-    unit = f", in units of {_shown(target**degree)}"
-    statements = tuple(
-        s if s.quantity == "0-1 error" else replace(s, quantity=s.quantity + unit) for s in certificate.statements
-    )
-    return replace(certificate, statements=statements, digest="")
-
-
 class _Scaled:
     """Batches of another source, in units."""
 
@@ -254,7 +239,8 @@ class _Scaled:
         return map(self.units.pair, self.source)
 
 
-def _shown(number: float) -> str:
+def unit_text(number: float) -> str:
+    """A unit as people read it."""
     return f"{number:,.0f}" if number >= 1 else f"{number:.2g}"
 
 

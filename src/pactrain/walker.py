@@ -3,13 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from pactrain import ranks
 from pactrain.curvature import CurvatureStds
 from pactrain.gamma_walk import CREDIBLE, FEWEST_EPOCHS, GammaWalk
 from pactrain.history import Record
-from pactrain.kept import Kept
 from pactrain.left_out import Answer, LeftOut
 
 
@@ -18,7 +18,7 @@ class Walker:
 
     def __init__(self, walk: GammaWalk, left_out: LeftOut) -> None:
         self.walk, self.left_out = walk, left_out
-        self._best: Kept | None = None
+        self._best: dict[str, Tensor] | None = None
 
     def after_epoch(self, curvature: CurvatureStds, epochs: int, *, over: bool, record: Record) -> tuple[bool, Record]:
         """Choose the γ of the next segment if this one is over.  Is it the end, and with which record?"""
@@ -28,7 +28,7 @@ class Walker:
             *answer, seen = ranks.from_first(*found, record["train"]["loss"])
             over = not walk.go_on(Answer(*answer), epochs, seen=seen)
             if walk.best == place:
-                walk.record, self._best = record, Kept(_whole(curvature))
+                walk.record, self._best = record, _copied(_whole(curvature))
             elif place < 0 < walk.here:  # a larger γ was no better: down from the weights of the first
                 self._go_back(curvature)
         if over and walk.answers and walk.best != place:  # also in the middle of a segment, with no time for more
@@ -39,17 +39,23 @@ class Walker:
     def _go_back(self, curvature: CurvatureStds) -> None:
         """To the best state of the walk."""
         assert self._best is not None
-        self._best.into(_whole(curvature))
+        with torch.no_grad():
+            for name, tensor in _whole(curvature).items():
+                tensor.copy_(self._best[name])
         curvature.follow()
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """The best state's tensors, if there is one yet, and where the walk is."""
-        return {} if self._best is None else self._best.back(), self.walk.state()
+        return self._best or {}, self.walk.state()
 
     def load(self, best: Mapping[str, Tensor], walk: Mapping[str, Any]) -> None:
         """Go back to a state."""
         self.walk.load(walk)
-        self._best = Kept(best) if best else None
+        self._best = _copied(best) if best else None
+
+
+def _copied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: t.detach().clone() for name, t in tensors.items()}
 
 
 def _whole(curvature: CurvatureStds) -> dict[str, Tensor]:

@@ -8,8 +8,8 @@ from torch import Tensor, nn
 
 from pactrain.batches import Batches, TensorBatches
 from pactrain.errors import PactrainError
-from pactrain.gave_up import Refused, gave_up, refusing, refusing_loss
-from pactrain.losses import AnyLoss, Loss, per_example, predict_batch
+from pactrain.gave_up import Refused, gave_up, refusing
+from pactrain.losses import AnyLoss, Loss, per_example, predict_batch, refusing_loss
 from pactrain.modes import restored_buffers, restored_modes
 
 TRIED = 2

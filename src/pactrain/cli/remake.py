@@ -48,7 +48,13 @@ def rebuilt(run: Path, *, root: Path | None) -> Rebuilt:
     loss = named_loss(config["loss"], task.encoder.kind, unit=task.encoder.target_std)
     device = torch.device("cpu")
     problem = read_problem(
-        posterior.model, task.train, test=task.test, loss=loss, bound=config["bound"], rules=AUTO, device=device
+        posterior.model,
+        task.train,
+        test=task.test,
+        loss=loss,
+        trained_on=lambda own: own,
+        batch_size=AUTO.batch,
+        device=device,
     )
     if config["prior_data"]:
         _, rest = split_rows(problem.batches, config["prior_data"], config["seed"])

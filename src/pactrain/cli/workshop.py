@@ -49,7 +49,7 @@ def training_data(task: Task, augment: str, counts: int) -> Any:
 
 def text_columns(names: tuple[str, ...], encoder: str | None) -> dict[str, str]:
     """The columns of free text, each with its encoder; a folder by its full path, so that a run finds it again."""
-    from pactrain.models.text import DEFAULT
+    from pactrain.data.text import DEFAULT
 
     if encoder is not None and not names:
         raise PactrainError("--encoder reads free text: name its columns with --text")

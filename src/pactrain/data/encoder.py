@@ -299,7 +299,7 @@ def _one_hot(column: "pd.Series[Any]", known: Categorical) -> NDArray[np.float64
 
 def _embedded(column: "pd.Series[Any]", encoder: str) -> NDArray[np.float32]:
     """The features of texts; a missing one is an empty text."""
-    from pactrain.models.text import embed
+    from pactrain.data.text import embed
 
     features: NDArray[np.float32] = embed(["" if pd.isna(v) else str(v) for v in column], encoder=encoder)
     return features

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Literal
 
 from pactrain.data.named import data_file
+from pactrain.data.text import Text
 from pactrain.errors import DataError
-from pactrain.models.text import Text
 
 TOGETHER = "glue_sst2_qnli.json.xz"
 FOLDERS = {"sst2": "SST-2", "qnli": "QNLI"}

@@ -12,6 +12,7 @@ from torch import nn
 
 from pactrain.data.load import load
 from pactrain.data.task import Task
+from pactrain.dropout import can_drop
 from pactrain.erm import Settings, rank, train
 from pactrain.errors import DataError, PactrainError, TrainingError
 from pactrain.evaluate import Scores, evaluate
@@ -23,8 +24,7 @@ from pactrain.experiments.store import Row, Store
 from pactrain.fit import fit
 from pactrain.losses import Loss, named_loss
 from pactrain.models.named import make_model
-from pactrain.preparation import read_batches
-from pactrain.regularisers import can_drop
+from pactrain.problem import read_batches
 from pactrain.search import grid, hold_out
 
 OURS = "PAC-Bayes"
@@ -135,9 +135,9 @@ def final(*, problem: dict[str, Any], settings: dict[str, Any], stop_at: int, se
 
 def _test_scores(model: nn.Module, task: Task, loss: Loss) -> Scores:
     from pactrain.auto import AUTO
-    from pactrain.preparation import choose_device
+    from pactrain.devices import choose_device
 
-    batches = read_batches(model, (task.x_test, task.y_test), AUTO, choose_device("auto"), "test")
+    batches = read_batches(model, (task.x_test, task.y_test), AUTO.batch, choose_device("auto"), "test")
     return evaluate(model, batches.ordered(), loss)
 
 

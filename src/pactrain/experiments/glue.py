@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from pactrain.batches import as_batches
 from pactrain.data.glue import read_glue
+from pactrain.data.text import DEFAULT, embed
 from pactrain.erm import Settings, train
 from pactrain.evaluate import evaluate
 from pactrain.experiments.cells import CarryOut, Cell, CellResult, Choose, compare
@@ -27,7 +28,7 @@ from pactrain.experiments.paper import GLUE
 from pactrain.experiments.plan import Run
 from pactrain.experiments.store import Row
 from pactrain.losses import LOSSES
-from pactrain.models.text import DEFAULT, embed, text_head
+from pactrain.models.text import text_head
 
 ROWS, PARTS = 100, 5
 PAIRS = "compared"

@@ -18,6 +18,7 @@ from pactrain.augment import augmented
 from pactrain.auto import CERTIFY, Rules, rules_for
 from pactrain.batches import TensorBatches, as_batches
 from pactrain.data.cifar import normalised, read_cifar10, read_cifar100
+from pactrain.devices import choose_device
 from pactrain.erm import Settings, train
 from pactrain.evaluate import Scores, evaluate
 from pactrain.fit import Result, fit
@@ -26,7 +27,6 @@ from pactrain.models.image import image_model
 from pactrain.modes import evaluating
 from pactrain.objectives import BOUNDED
 from pactrain.posterior import Posterior
-from pactrain.preparation import choose_device
 from pactrain.search import hold_out
 from pactrain.seeds import derive
 

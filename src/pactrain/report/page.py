@@ -4,11 +4,15 @@ import dataclasses
 import re
 from html import escape
 from importlib.resources import files
+from pathlib import Path
+from typing import Any
 
+from pactrain.checkpoint import write_atomic
+from pactrain.plain import plain
 from pactrain.report import sections
 from pactrain.report.canvas import Drawing
 from pactrain.report.figures import comparisons, figures
-from pactrain.report.read import Run
+from pactrain.report.read import Run, read_run
 from pactrain.report.words import duration, headline, score_text, trained, value_of
 from pactrain.versions import versions
 
@@ -94,3 +98,8 @@ def _document(title: str, lede: str, links: dict[str, str], body: str) -> str:
         f"<footer>Made by pactrain {escape(versions().get('pactrain', ''))} from the run folder, without network access.</footer>"
         "</body></html>\n"
     )
+
+
+def write_page(folder: Path, metrics: dict[str, Any]) -> None:
+    """Write report.html of a run whose metrics are not on disk yet."""
+    write_atomic(folder / "report.html", page([read_run(folder, metrics=plain(metrics))]))
