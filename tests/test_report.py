@@ -53,7 +53,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         extra_config=config,
     )
     pactrain.fit(
-        build("mlp"), (x, y), test=rows(30, seed=2), budget="12 epochs", out=root / "other", seed=1, extra_config=config
+        build("mlp"),
+        (x, y),
+        test=rows(300, seed=2),
+        budget="60 epochs",
+        out=root / "other",
+        seed=1,
+        extra_config=config,
     )
     pactrain.fit(nn.Linear(6, 1), (x, x[:, :1].clone()), budget="5 epochs", out=root / "numbers")
     named = {"data": {"name": HOSTILE + ".csv"}, "model": HOSTILE}
@@ -141,7 +147,7 @@ def test_what_the_page_says(folder: Path, pages: dict[str, str]) -> None:
         "accuracy on 30 held-out test examples",
         "holds with the stated confidence".capitalize(),
         "Would be certified if",
-        "A number to compare runs with",
+        "A number for comparing runs",
         "Stage 2 begins after epoch 6",
         "K̃(λ)",
         "Everything that determined the run",
@@ -224,7 +230,7 @@ def test_figures_as_files(folder: Path, tmp_path: Path) -> None:
 
 
 def test_a_changed_certificate_proves_nothing(folder: Path, tmp_path: Path) -> None:
-    run = read_run(folder / "classes")
+    run = read_run(folder / "other")
     assert headline(run) is not None
     assert run.certificate is not None
     first = dataclasses.replace(run.certificate.statements[0], value=0.001)
