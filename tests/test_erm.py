@@ -183,7 +183,7 @@ def test_fit_after_it_doubts_the_prior() -> None:
     model = network()
     train(model, problem(), Settings(steps=3))
     result = fit(model, problem(), budget="1 epochs")
-    assert any("had been trained by pactrain before" in doubt for doubt in result.certificate.notes)
+    assert any("trained the network before" in c.reason for c in result.certificate.caveats)
 
 
 def test_a_loss_that_explodes_is_an_error() -> None:

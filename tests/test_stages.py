@@ -73,7 +73,7 @@ def test_ctrl_c_stops_between_steps_and_a_second_fit_is_told_of_the_first() -> N
     assert len(first.history) == 2
     assert signal.getsignal(signal.SIGINT) is handler
     second = pactrain.fit(model, rows(), budget="1 epoch")
-    assert any("trained by pactrain before" in note for note in second.certificate.notes)
+    assert any("trained the network before" in c.reason for c in second.certificate.caveats)
     assert "certified" not in {s.label for s in second.certificate.statements}
 
 

@@ -18,6 +18,7 @@ from pactrain.cli.workshop import text_columns
 from pactrain.data.encoder import Encoder
 from pactrain.data.glue import read_glue
 from pactrain.data.load import load
+from pactrain.data.task import STRATIFIED
 from pactrain.errors import DataError, PactrainError
 from pactrain.models.text import DEFAULT, embed, encoder_folder, text_head
 
@@ -161,7 +162,7 @@ def test_columns_of_text_beside_other_columns(tmp_path: Path) -> None:
     np.testing.assert_allclose(task.x_train[:, 1:], embed([*GOOD, *BAD]), rtol=1e-6)
     only = load(path, target="label", text={"body": DEFAULT}, drop=("stars",))
     assert only.inputs == 384
-    assert only.caveats == ()  # nothing was fitted to the training rows
+    assert only.caveats == (STRATIFIED,)  # nothing was fitted to the training rows
     with pytest.raises(DataError, match="cannot be read as running text"):
         load(path, target="body", text={"body": DEFAULT})
     with pytest.raises(DataError, match="no column 'text'"):
@@ -188,4 +189,4 @@ def test_texts_from_the_command_line(tmp_path: Path, own_cache: Path) -> None:
     (tmp_path / "new.csv").write_text("body\nan awful and boring film\na great and moving film\n")
     found = json.loads(run("predict", "runs/reviews", "new.csv", "--json", "-").stdout)
     assert found["prediction"] == ["bad", "good"]
-    assert "Verified." in run("verify", "runs/reviews/certificate.json", "--run", "runs/reviews").stdout
+    assert "Verified: made again" in run("verify", "runs/reviews/certificate.json", "--run", "runs/reviews").stdout

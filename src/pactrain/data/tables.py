@@ -144,7 +144,9 @@ def load_table(
     fitted = fitting_rows(train, prior_data, seed)
     encoder = fit_encoder(features.iloc[fitted], frame[target], fitted, kind, text)
     x, y = encoder.features(features), encoder.targets(frame[target])
-    caveats = (() if prior_data else (ENCODED,)) + ((STRATIFIED,) if kind == "classification" and len(test) else ())
+    caveats = ((ENCODED,) if not prior_data and (encoder.numeric or encoder.categorical) else ()) + (
+        (STRATIFIED,) if kind == "classification" and len(test) else ()
+    )
     return task_of(path.name, encoder, x, y, train, test, caveats=caveats, prior_data=prior_data)
 
 
