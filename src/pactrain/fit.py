@@ -25,6 +25,7 @@ from pactrain.configuration import configuration
 from pactrain.devices import choose_device, give_memory_back
 from pactrain.errors import PactrainError, TrainingError
 from pactrain.events import Callback, Event
+from pactrain.facts import certificate_of, facts_of, objective_terms
 from pactrain.faint import strengthen
 from pactrain.gamma_walk import leave_out
 from pactrain.gave_up import collected
@@ -38,7 +39,6 @@ from pactrain.moment import Moment
 from pactrain.objective import make_bound, rules_with
 from pactrain.objectives import training_loss
 from pactrain.options import Options
-from pactrain.outcome import certificate_of, facts_of, final_scores, metrics_of, notes_on, objective_terms
 from pactrain.posterior import Posterior, Snapshot
 from pactrain.prior import Prior
 from pactrain.prior_training import split_rows, train_prior
@@ -48,6 +48,7 @@ from pactrain.seeds import own_randomness
 from pactrain.stages import Stopped, Trainer
 from pactrain.start import Start, look_at_start, place_prior
 from pactrain.statement import Caveat
+from pactrain.summary import final_scores, metrics_of, notes_on
 from pactrain.threads import threads_for
 from pactrain.trained import TRAINED
 from pactrain.units import Units, find_units
@@ -218,7 +219,8 @@ def fit(
         )
         scores = final_scores(model, given)
         notes = notes_on(scores["train"], problem, given, interrupted=interrupted) + given_up
-        metrics = metrics_of(trainer, moment, scores, time.monotonic() - started, folder)
+        before = folder.seconds_before if folder is not None else 0.0
+        metrics = metrics_of(trainer, moment, scores, before + time.monotonic() - started)
         metrics |= {"strengthened": start.strengthened, "prior_mean": start.prior_mean, "certificate": facts}
     result = Result(
         model, start.posterior, certificate, history, metrics, moment, config, notes, interrupted, earlier=earlier

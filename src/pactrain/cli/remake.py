@@ -15,10 +15,10 @@ from pactrain.data.encoder import Encoder
 from pactrain.data.task import Task
 from pactrain.errors import DataError, RunError
 from pactrain.events import Callback, silent
+from pactrain.facts import certificate_of
 from pactrain.faint import strengthen
 from pactrain.losses import named_loss
 from pactrain.models.named import make_model
-from pactrain.outcome import certificate_of
 from pactrain.posterior import Posterior
 from pactrain.prior import Prior
 from pactrain.prior_training import split_rows

@@ -73,7 +73,7 @@ class FigureGnn(TableGnn):
     def run(self) -> int:
         """Carry it out."""
         screen = console(self.json_to)
-        from pactrain.report.boxes import draw_boxes
+        from pactrain.experiments.boxes import draw_boxes
 
         cells = self._compared(screen, every=self.nodes == "train+val")
         draw_boxes(cells, self.out)
