@@ -176,10 +176,11 @@ def test_kl_inverse_at_the_ends() -> None:
 
 
 @pytest.mark.parametrize("q", [0.0, 1e-6, 0.02, 0.5, 0.95])
-def test_kl_inverse_is_barely_above_the_true_value(q: float) -> None:
+def test_kl_inverse_raises_the_right_hand_side_by_a_hair(q: float) -> None:
     for c in (1e-9, 1e-4, 0.03, 0.7, 4.0):
-        true = 1 - mpmath.exp(-mpf(c)) if q == 0 else inverse(q, mpf(c))
-        assert 0 <= mpf(kl_inverse(q, c)) - true <= mpf(4e-13) * max(true, mpf("1e-3")), (q, c)
+        raised = mpf(c) * (1 + mpf(1e-13))
+        wanted = 1 - mpmath.exp(-raised) if q == 0 else inverse(q, raised)
+        assert abs(mpf(kl_inverse(q, c)) - wanted) <= 2 * mpf(math.ulp(float(wanted))), (q, c)
 
 
 def test_the_kl_bound_takes_any_risk() -> None:
@@ -189,6 +190,9 @@ def test_the_kl_bound_takes_any_risk() -> None:
     bound = KL(100, 0.05)
     assert bound.slopes(0.0, 5.0) == bound.slopes(-1.0, 5.0) == bound.slopes(1e-9, 5.0)
     assert bound.slopes(1.0, 5.0) == bound.slopes(2.0, 5.0) == bound.slopes(1 - 2e-9, 5.0)
+    assert bound.slopes(1.5e-9, 5.0) != bound.slopes(0.0, 5.0)
+    assert bound.slopes(1 - 3e-9, 5.0) != bound.slopes(1.0, 5.0)
+    assert KL(2, 0.05).slopes(0.5, 1e4)[1] == pytest.approx(1e-9, rel=1e-6)  # the value is taken as 1 − 1e-9
     for slopes in (bound.slopes(0.0, 5.0), bound.slopes(1.0, 5.0), KL(2, 0.05).slopes(0.5, 1e4)):
         assert all(0 < slope < math.inf for slope in slopes)
 

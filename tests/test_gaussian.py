@@ -54,9 +54,11 @@ def test_block_sum(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for count in (0, 3, 4, 5, 9, 20):
         values = numbers(count, 3)
         assert gaussian.block_sum(values).item() == pytest.approx(math.fsum(values.tolist()), rel=1e-12)
-    halves = torch.tensor([2.0**24] + [0.0] * 4095 + [1.0] * 5)  # the last block has its own sum: nothing is lost
-    monkeypatch.setattr(gaussian, "BLOCK", 4096)
-    assert gaussian.block_sum(halves).item() == 2.0**24 + 5
+    monkeypatch.setattr(gaussian, "BLOCK", 4)
+    blocks = torch.tensor(
+        [2.0**24, 0, 0, 0, 1, 0, 0, 0, 1, 1]
+    )  # as float32, 2²⁴ + 1 is 2²⁴: each block has its own sum
+    assert gaussian.block_sum(blocks).item() == 2.0**24 + 3
 
 
 def test_spread() -> None:

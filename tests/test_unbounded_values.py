@@ -107,6 +107,21 @@ def test_a_table_with_one_std() -> None:
         assert (gamma, complexity) == pytest.approx(wanted, rel=1e-12)
 
 
+def test_between_two_stds_the_table_is_a_straight_line() -> None:
+    bound = Unbounded(50, moment=moment(), gamma_max=0.5)
+    psi = [row[0] for row in psi_of("mfold")]
+    for log_std, slope in ((-3.0, (psi[1] - psi[0]) / 2), (-2.0, (psi[1] - psi[0]) / 2), (-0.5, psi[2] - psi[1])):
+        own = torch.tensor([log_std], dtype=torch.float64, requires_grad=True)
+        bound._read(own)[0].backward()
+        assert own.grad is not None
+        assert own.grad.item() == pytest.approx(slope, rel=1e-12)
+
+
+def test_a_prior_that_is_not_a_number_does_not_look_like_one() -> None:
+    own = torch.tensor([math.nan], dtype=torch.float64)
+    assert math.isnan(Unbounded(50, moment=moment()).value(0.3, 3.0, own)[0])
+
+
 def test_a_moment_of_zero_takes_the_largest_gamma() -> None:
     values = moment().to_dict()
     values["log_moments"] = np.zeros((3, 2, 4)).tolist()

@@ -35,7 +35,7 @@ def _excess(x: float) -> float:
     power, total, k = x * x, 0.0, 2
     while True:
         added = power / k if k % 2 == 0 else -power / k
-        if abs(added) <= 1e-18 * total or not added:
+        if total + added == total:
             return total
         total += added
         power *= x
@@ -50,8 +50,6 @@ def kl_inverse(q: float, c: float) -> float:
     """
     if not 0 <= q <= 1 or math.isnan(c) or c < 0:
         raise ValueError(f"kl_inverse needs q in [0, 1] and c ≥ 0, not q={q}, c={c}")
-    if q == 1 or c == math.inf:
-        return 1.0
     raised = c * (1 + MARGIN)
     if q == 0:
         return min(1.0, math.nextafter(-math.expm1(-raised), 2.0))
