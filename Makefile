@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: train test check docs auto-bench bench wheel clean
+.PHONY: train test mutants check docs auto-bench bench wheel clean
 
 train: .venv/ready
 	$(BIN)/pactrain train $(ARGS)
@@ -10,6 +10,10 @@ train: .venv/ready
 # Without the tests marked slow, unless ARGS says which: make test ARGS="-m slow" runs those, ARGS=tests everything.
 test: .venv/ready
 	$(BIN)/python -m pytest -n 2 $(or $(ARGS),-m "not slow")
+
+# One change in a formula at a time, and its tests must fail.  ARGS="--sample 60" runs a fixed sample, ARGS=bounds/kl.py one module.
+mutants: .venv/ready
+	$(BIN)/python tools/mutants.py $(ARGS)
 
 check: .venv/ready
 	$(BIN)/ruff check .

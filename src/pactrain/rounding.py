@@ -41,7 +41,7 @@ def round_prior_dziugaite_roy(posterior: Posterior) -> tuple[Tensor, float]:
     own = posterior.prior_log_std.detach()
     neighbours = [list(dziugaite_roy(log_std)) for log_std in own.double().cpu().tolist()]
     tried = []
-    for j in range(max(map(len, neighbours), default=0)):  # a group's KL depends on its own std alone: all at once
+    for j in range(max(map(len, neighbours))):  # a group's KL depends on its own std alone: all at once
         each = [near[min(j, len(near) - 1)] for near in neighbours]
         rounded = torch.tensor([value for value, _ in each], dtype=torch.float64).to(own)
         kl = posterior.kl_by_group(rounded).tolist()

@@ -19,7 +19,7 @@ def binary_kl(q: float, p: float) -> float:
         raise ValueError(f"binary_kl needs two numbers in [0, 1], not {q} and {p}")
     if q == p:
         return 0.0
-    if (p == 0 and q > 0) or (p == 1 and q < 1):
+    if p in (0, 1):
         return math.inf
     gap, rest = p - q, 1 - q
     if abs(gap) < 0.1 * min(q, rest):
@@ -35,7 +35,7 @@ def _excess(x: float) -> float:
     power, total, k = x * x, 0.0, 2
     while True:
         added = power / k if k % 2 == 0 else -power / k
-        if abs(added) <= 1e-18 * total or not added:
+        if total + added == total:
             return total
         total += added
         power *= x
@@ -50,8 +50,6 @@ def kl_inverse(q: float, c: float) -> float:
     """
     if not 0 <= q <= 1 or math.isnan(c) or c < 0:
         raise ValueError(f"kl_inverse needs q in [0, 1] and c ≥ 0, not q={q}, c={c}")
-    if q == 1 or c == math.inf:
-        return 1.0
     raised = c * (1 + MARGIN)
     if q == 0:
         return min(1.0, math.nextafter(-math.expm1(-raised), 2.0))
@@ -71,8 +69,8 @@ class KL(Bound):
         return kl_inverse(min(1.0, max(0.0, risk)), self.cost(kl) / self.n)
 
     def slopes(self, risk: float, kl: float) -> tuple[float, float]:
-        q = min(1 - 1e-9, max(1e-9, risk))
-        p = min(self.value(q, kl), 1 - 1e-9)
+        q = min(1 - 2e-9, max(1e-9, risk))
+        p = min(self.value(q, kl), 1 - 1e-9)  # above q, so that the slope in p is positive
         in_p = (1 - q) / (1 - p) - q / p
         in_q = math.log(q / p) - math.log((1 - q) / (1 - p))
         return -in_q / in_p, 1 / (self.n * in_p)
