@@ -23,9 +23,9 @@ from pactrain.data.graphs import load_graph, split_nodes
 from pactrain.data.named import data_file, load_named
 from pactrain.data.tables import load_table
 from pactrain.data.task import Task
+from pactrain.data.text import embed
 from pactrain.errors import PactrainError
 from pactrain.models.mlp import mlp
-from pactrain.models.text import embed
 
 Index = Tensor
 

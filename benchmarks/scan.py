@@ -16,7 +16,6 @@ from typing import Any
 from unittest import mock
 
 import torch
-from pactrain.preparation import scan
 from rows import ROWS
 from threadpoolctl import threadpool_limits
 from timing import options, show, warn_if_busy
@@ -26,6 +25,7 @@ from pactrain.auto import AUTO
 from pactrain.events import Event
 from pactrain.gamma_walk import LENGTHS
 from pactrain.linearised import linearise
+from pactrain.start import scan
 
 RUNS = (
     "digits",

@@ -9,10 +9,11 @@ import torch
 from torch import Tensor, nn
 
 from pactrain.batches import TensorBatches
+from pactrain.dropout import dropping
 from pactrain.erm import LOOK, Settings, rank, train
 from pactrain.errors import DataError, PactrainError, TrainingError
 from pactrain.fit import fit
-from pactrain.regularisers import dropping, noisy
+from pactrain.regularisers import noisy
 from pactrain.search import grid, hold_out, search
 from pactrain.seeds import derive
 

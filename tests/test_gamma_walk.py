@@ -5,7 +5,6 @@ from typing import Any, Literal
 
 import pytest
 import torch
-from pactrain.kept import Kept
 from sklearn.datasets import load_digits, load_iris
 from torch import Tensor, nn
 
@@ -154,12 +153,6 @@ def test_clean_labels_need_one_question() -> None:
     x, y = torch.tensor(digits.data[:300] / 16, dtype=torch.float32), torch.tensor(digits.target[:300])
     (only,) = pactrain.fit(mlp(64, 10, seed=0), (x, y)).metrics["left_out"]
     assert only["slope"] < 0 < only["loss"]
-
-
-def test_tensors_set_aside_come_back_as_they_were() -> None:
-    tensors = {"a": torch.randn(3, 5), "b": torch.zeros(0), "c": torch.randn(4, dtype=torch.bfloat16)}
-    back = Kept(tensors).back()
-    assert all(torch.equal(v, back[k]) for k, v in tensors.items())
 
 
 def problem(wrong: float) -> tuple[nn.Module, tuple[Tensor, Tensor]]:

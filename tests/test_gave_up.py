@@ -269,8 +269,8 @@ def pictures() -> tuple[nn.Module, Any]:
         ("pactrain.ends._random_weights", tables),
         ("pactrain.whole_numbers.predict_batch", pictures),
         ("pactrain.whole_numbers.restored_buffers", pictures),
-        ("pactrain.preparation.restored_buffers", pictures),
-        ("pactrain.preparation.per_example", pictures),
+        ("pactrain.problem.restored_buffers", pictures),
+        ("pactrain.problem.per_example", pictures),
     ],
 )
 def test_a_bug_of_our_own_surfaces(
@@ -322,7 +322,7 @@ def test_notes_are_kept_with_the_run(tmp_path: Path) -> None:
 
 ALLOWED = {
     "gave_up.py": 1,  # the user's own network and loss, which may raise anything; becomes a note
-    "runs.py": 1,  # drawing the report, which must not cost a finished run; becomes a note
+    "fit.py": 1,  # drawing the report, which must not cost a finished run; becomes a note
     "experiments/plan.py": 1,  # a run of a sweep; its traceback becomes the outcome's error
 }
 
@@ -366,7 +366,7 @@ def test_a_file_that_cannot_be_put_in_place_leaves_nothing_behind(tmp_path: Path
 
 def test_a_broken_parquet_file_and_an_encoder_of_no_name(tmp_path: Path) -> None:
     from pactrain.data.tables import read_frame
-    from pactrain.models.text import encoder_folder
+    from pactrain.data.text import encoder_folder
 
     (tmp_path / "t.parquet").write_bytes(b"x" * 500)
     with pytest.raises(DataError, match="cannot be read as Parquet"):

