@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.func import vmap
 
 from pactrain.calls import call_with, try_with
@@ -15,11 +15,23 @@ from pactrain.modes import evaluating
 from pactrain.seeds import generator
 from pactrain.together import together
 
-if TYPE_CHECKING:
-    from pactrain.posterior import Posterior
-
 NUMBERS_AT_ONCE = 2**20
 """Weights, or numbers fed to the network, that are held at once for several draws: more was not faster."""
+
+
+class Drawable(Protocol):
+    """A posterior, as far as drawing predictions needs one."""
+
+    model: nn.Module
+    log_std: nn.Parameter
+    names: tuple[str, ...]
+
+    @property
+    def num_weights(self) -> int:
+        """Number of random weights."""
+
+    def draw(self, generator: torch.Generator | None = None) -> dict[str, Tensor]:
+        """One draw of the random weights by name."""
 
 
 class Prediction(NamedTuple):
@@ -31,7 +43,7 @@ class Prediction(NamedTuple):
 
 @torch.no_grad()
 def predict_draws(
-    posterior: "Posterior",
+    posterior: Drawable,
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
     *,
@@ -54,7 +66,7 @@ def predict_draws(
 
 
 def _outputs(
-    posterior: "Posterior", args: tuple[Any, ...], kwargs: dict[str, Any], draws: int, seed: int
+    posterior: Drawable, args: tuple[Any, ...], kwargs: dict[str, Any], draws: int, seed: int
 ) -> Iterator[Tensor]:
     """The network's outputs, some draws at a time, the draws in front."""
     fed = sum(t.numel() for t in (*args, *kwargs.values()) if isinstance(t, Tensor))

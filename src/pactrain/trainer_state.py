@@ -2,17 +2,16 @@
 
 import math
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
 
 from pactrain.checkpoint import pack_optimizer, unpack_optimizer
+from pactrain.curvature import CurvatureStds
 from pactrain.history import Record
-from pactrain.posterior import Snapshot
-
-if TYPE_CHECKING:
-    from pactrain.stages import Trainer
+from pactrain.posterior import Posterior, Snapshot
+from pactrain.walker import Walker
 
 
 @dataclass
@@ -32,7 +31,22 @@ class Progress:
     done: bool = False
 
 
-def pack(trainer: "Trainer") -> tuple[dict[str, Tensor], dict[str, Any]]:
+class Stateful(Protocol):
+    """A trainer, as far as its state goes."""
+
+    posterior: Posterior
+    optimizer: torch.optim.Optimizer | None
+    curvature: CurvatureStds | None
+    stage1_end: Snapshot | None
+    progress: Progress
+    walker: Walker | None
+    held_gamma: float
+
+    def end_walk(self) -> None:
+        """End the search over γ."""
+
+
+def pack(trainer: Stateful) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The state of a trainer; the tensors are its own, not copies."""
     tensors, packed = pack_optimizer(trainer.optimizer) if trainer.optimizer is not None else ({}, {})
     tensors |= {f"posterior/{k}": v for k, v in unique_state(trainer.posterior).items()}
@@ -50,7 +64,7 @@ def pack(trainer: "Trainer") -> tuple[dict[str, Tensor], dict[str, Any]]:
     return tensors, {"progress": values, "optimizer": packed, "kl_weight": weight, "walk": walk}
 
 
-def unpack(trainer: "Trainer", tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
+def unpack(trainer: Stateful, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
     """Put a trainer into a state."""
     kept = _below("posterior/", tensors)
     with torch.no_grad():

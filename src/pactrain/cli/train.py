@@ -83,7 +83,6 @@ class Train:
     def _run(self, *, quiet: bool) -> int:
         screen = console(self.json_to, quiet=quiet)
         from pactrain.cli.workshop import (
-            load_task,
             newest_unfinished,
             next_folder,
             training_data,
@@ -98,7 +97,7 @@ class Train:
         check_model(self.model)  # before the data, which may take long to read
         if self.out is not None and not self.resume and not quiet:
             check_free(self.out)
-        task = load_task(self)
+        task = self._load()
         network = chosen_model(self.model, task.encoder)
         folder = self.out or (newest_unfinished(self.data) if self.resume else next_folder(self.data))
         boards = [TensorBoard(folder / "tensorboard")] if self.tensorboard and not quiet else []
@@ -132,6 +131,24 @@ class Train:
         }
         write_result(None if quiet else self.json_to, values | {"notes": result.notes})
         return 130 if result.interrupted else 0
+
+    def _load(self) -> "Task":
+        """The data that the command names."""
+        from pactrain.cli.workshop import text_columns
+        from pactrain.data.load import load
+
+        return load(
+            self.data,
+            target=self.target,
+            kind=None if self.task == "auto" else self.task,
+            drop=self.drop,
+            test_fraction=self.test_fraction,
+            seed=self.seed,
+            split=self.split,
+            root=self.data_root,
+            text=text_columns(self.text, self.encoder),
+            prior_data=self.prior_data,
+        )
 
     def described(self, task: "Task", network: str) -> dict[str, Any]:
         """What the run folder must know to load the same data and build the same network again."""

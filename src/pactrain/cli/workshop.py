@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pactrain.augment import augmented
 from pactrain.data.encoder import Encoder
@@ -14,25 +14,6 @@ from pactrain.models.named import make_model
 from pactrain.posterior import Posterior
 from pactrain.prior import Prior
 from pactrain.runs import is_complete, load_posterior, read_json
-
-if TYPE_CHECKING:
-    from pactrain.cli.train import Train
-
-
-def load_task(command: "Train") -> Task:
-    """The data that a train command names."""
-    return load(
-        command.data,
-        target=command.target,
-        kind=None if command.task == "auto" else command.task,
-        drop=command.drop,
-        test_fraction=command.test_fraction,
-        seed=command.seed,
-        split=command.split,
-        root=command.data_root,
-        text=text_columns(command.text, command.encoder),
-        prior_data=command.prior_data,
-    )
 
 
 def training_data(task: Task, augment: str, counts: int) -> Any:

