@@ -25,7 +25,7 @@ def test_a_prior_trained_on_one_part_is_charged_on_the_other() -> None:
     doubled = (torch.cat([x, x]), torch.cat([y, y]))
     leaky = pactrain.fit(build("mlp"), doubled, bound="kl", prior_data=0.5, budget="2 epochs").certificate
     assert "certified" not in {s.label for s in leaky.statements}
-    assert any("both in the prior's part" in note for note in leaky.notes)
+    assert any("both in the prior's part" in c.reason for c in leaky.caveats)
     for bad in (-0.1, 1.0):
         with pytest.raises(PactrainError, match="prior_data"):
             pactrain.fit(build("mlp"), data, prior_data=bad)
