@@ -31,13 +31,19 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return folders
 
 
-def accepted(record: dict[str, Any], remade: Remade) -> bool:
-    """True if `pactrain verify RUN` finds nothing wrong with a record."""
+def judged(record: dict[str, Any], remade: Remade) -> tuple[bool, bool]:
+    """What `pactrain verify certificate.json` and `pactrain verify RUN` say of a record."""
     try:
         stored = Certificate.from_dict(record)
-        return not stored.problems() and not remade.disagreements(stored)
+        consistent_in_itself = not stored.problems()
     except PactrainError:
-        return False
+        return False, False
+    return consistent_in_itself, consistent_in_itself and not remade.disagreements(stored)
+
+
+def accepted(record: dict[str, Any], remade: Remade) -> bool:
+    """True if `pactrain verify RUN` finds nothing wrong with a record."""
+    return judged(record, remade)[1]
 
 
 @pytest.mark.parametrize("name", RUNS)
@@ -45,20 +51,15 @@ def test_no_leaf_of_a_record_can_be_changed(name: str, runs: dict[str, Path]) ->
     remade, record = make_again(runs[name], root=None), read(runs[name])
     assert remade.tolerance == 0
     assert accepted(record, remade)
-    tried, arithmetic, passed = 0, 0, []
+    tried, fooled, passed = 0, 0, []
     for path, leaf in leaves(record):
         for value in changes(path, leaf):
-            forgery = forged(record, path, value)
-            tried += 1
-            if accepted(forgery, remade):
-                passed.append((path, value))
-            try:
-                arithmetic += Certificate.from_dict(forgery).recheck()
-            except PactrainError:
-                continue
+            arithmetic, everything = judged(forged(record, path, value), remade)
+            tried, fooled = tried + 1, fooled + arithmetic
+            passed += [(path, value)] if everything else []
     assert not passed
     assert tried > 200
-    assert arithmetic > 100  # most forgeries are consistent in themselves: the arithmetic alone proves nothing
+    assert fooled > 100  # most forgeries are consistent in themselves: the arithmetic alone proves nothing
 
 
 def test_the_runs_hold_what_is_to_be_forged(runs: dict[str, Path]) -> None:

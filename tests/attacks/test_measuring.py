@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from pactrain import Certificate, Posterior, Prior, certify, fit
 from pactrain.events import Event
-from pactrain.statement import Caveat
+from pactrain.statement import Caveat, Label
 from tests.attacks.networks import NOTHING, coin_flips, headline, labels_of, network, separable
 
 # -- the estimated loss ------------------------------------------------------------------------------------------------
@@ -175,9 +175,8 @@ def test_the_divergence_of_weights_in_bfloat16(width: int) -> None:
 
 
 def test_every_caveat_and_note_is_printed() -> None:
-    doubts = [
-        Caveat(f"doubt {i}", label) for i, label in enumerate(("heuristic", "estimated", "certified", "heuristic"))
-    ]
+    labels: tuple[Label, ...] = ("heuristic", "estimated", "certified", "heuristic")
+    doubts = [Caveat(f"doubt {i}", label) for i, label in enumerate(labels)]
     remarks = [f"remark {i}" for i in range(4)]
     made: Certificate = certify(Posterior(network()), coin_flips(), draws=3, caveats=doubts, remarks=remarks)
     assert all(c.reason in str(made) for c in made.caveats)

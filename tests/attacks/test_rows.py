@@ -79,7 +79,7 @@ def test_few_repeats_among_many_categories_are_chance() -> None:
     """Eight letters in each of six columns: of 1,200 rows about two are alike by chance, of 5,000 nearly fifty."""
     for n in (1200, 5000):
         alike = 0
-        for seed in range(6):
+        for seed in range(6 if n == 1200 else 1):
             codes = torch.randint(0, 8, (n, 6), generator=torch.Generator().manual_seed(seed))
             x, y = nn.functional.one_hot(codes, 8).flatten(1).float(), (codes[:, 0] < 4).long()
             alike += n - len(x.unique(dim=0))
@@ -183,7 +183,9 @@ def test_an_encoder_fitted_on_counted_rows_takes_the_label(half: bool, tmp_path:
 @pytest.mark.parametrize("half", [0.0, 0.5])
 def test_a_scaler_fitted_on_counted_rows_takes_the_label(half: float) -> None:
     x, y = separable(800, inputs=4)
-    made = PACBayesClassifier(bound="kl", budget="20 epochs", prior_data=half, model=lambda i, o: network(i, o, width=16))
+    made = PACBayesClassifier(
+        bound="kl", budget="20 epochs", prior_data=half, model=lambda i, o: network(i, o, width=16)
+    )
     certificate = made.fit(x.numpy(), y.numpy()).certificate_
     assert ("certified" in labels_of(certificate, "kl", "disintegrated")) == bool(half)
     assert any("standardised" in c.reason for c in certificate.caveats) != bool(half)
