@@ -11,11 +11,11 @@ from pactrain.batches import Batches, TensorBatches
 from pactrain.nodes import Nodes, shared_nodes
 from pactrain.statement import Caveat
 
-LOOKED_AT, COMPARISONS = 100, 500_000_000
-"""Repeated rows that are compared with all others, and numbers that are compared at most."""
+EXACT, LOOKED_AT, COMPARISONS = 100, 2000, 500_000_000
+"""Repeated rows whose repeats are counted, rows whose near repeats are, and numbers that are compared at most for either."""
 
 NEAR = 2
-"""Columns in which a near repeat may differ: another category changes two columns of zeros and ones."""
+"""Columns in which a near repeat may differ, besides the target: another category changes two columns of zeros and ones."""
 
 MOST_NUMBERS = 50_000_000
 """Numbers in a table that is put together from batches to look for copies."""
@@ -91,24 +91,34 @@ def distinct(batches: Batches) -> tuple[Batches, int]:
 
 
 def by_chance(table: TensorBatches, other: TensorBatches, found: Sequence[int]) -> bool:
-    """True if rows of `other`, found in `table`, are there by chance: rows that differ in one or two columns are as common.
+    """True if rows of `other`, found in `table`, are there by chance: pairs of rows that differ a little are as common.
 
-    Where a table has few distinct values, rows repeat; then near repeats are at least as common as exact ones.  Copies of
-    rows come without near repeats.
+    Where a table has few distinct values, rows repeat; then there are at least as many near repeats, which differ in one or
+    two columns of four or more, in one of two or three, or in the target alone.  Copies of rows come without near repeats.
     """
     if not found:
         return True
-    rows, n = [t.reshape(len(t), -1) for t in table.tensors], len(table)
-    width = sum(t.shape[1] for t in rows)
-    step = -(-len(found) // max(3, min(LOOKED_AT, COMPARISONS // max(1, n * width))))
-    exact = near = 0
-    for i in found[::step]:
-        mine = [t[i].reshape(1, -1) for t in other.tensors]
-        different = sum((t != own).sum(1) for t, own in zip(rows, mine, strict=True))
-        assert isinstance(different, Tensor)
-        exact += int((different == 0).sum()) - (other is table)
-        near += int(((different > 0) & (different <= NEAR)).sum())
-    return near >= exact
+    exact = [_repeats(table, other, i)[0] - (other is table) for i in found[:: _step(table, len(found), EXACT)]]
+    near = [_repeats(table, other, i)[1] for i in range(0, len(other), _step(table, len(other), LOOKED_AT))]
+    return sum(near) / len(near) * len(other) >= sum(exact) / len(exact) * len(found)
+
+
+def _step(table: TensorBatches, rows: int, most: int) -> int:
+    """Every how manyth of some rows is compared with the table."""
+    numbers = sum(t.numel() for t in table.tensors)
+    return -(-rows // max(3, min(most, COMPARISONS // max(1, numbers))))
+
+
+def _repeats(table: TensorBatches, other: TensorBatches, row: int) -> tuple[int, int]:
+    """How many rows of `table` equal a row of `other`, and how many nearly do."""
+    *features, target = [
+        (t != own[row]).reshape(len(t), -1).sum(1) for t, own in zip(table.tensors, other.tensors, strict=True)
+    ]
+    inputs = sum(features) if features else target
+    assert isinstance(inputs, Tensor)
+    columns = sum(t[0].numel() for t in table.tensors[: len(features)])
+    same = (inputs == 0) & (target == 0)
+    return int(same.sum()), int((~same & (inputs <= min(NEAR, columns // 2))).sum())
 
 
 def as_table(batches: Batches) -> TensorBatches | None:

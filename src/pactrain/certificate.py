@@ -77,7 +77,7 @@ class Certificate:
         return found
 
     def differences(self, other: "Certificate", *, tolerance: float = 0.0) -> list[str]:
-        """Fields in which `other`, the same certificate made again, differs; numbers may differ by `tolerance`."""
+        """Fields in which `other`, the same certificate made again, differs; measured numbers may differ by `tolerance`."""
         mine, theirs = ({k: v for k, v in c.to_dict().items() if k != "digest"} for c in (self, other))
         return _differences(mine, theirs, "", tolerance)
 
@@ -213,7 +213,12 @@ def _differences(mine: Any, theirs: Any, path: str, tolerance: float) -> list[st
     if isinstance(mine, list) and isinstance(theirs, list) and len(mine) == len(theirs):
         pairs = enumerate(zip(mine, theirs, strict=True))
         return [d for i, (a, b) in pairs for d in _differences(a, b, f"{path}[{i}]", tolerance)]
-    numbers = [isinstance(v, (int, float)) and not isinstance(v, bool) for v in (mine, theirs)]
-    if all(numbers) and abs(mine - theirs) <= tolerance * max(1.0, abs(mine)):
+    measured = isinstance(mine, float) and isinstance(theirs, float) and not _given(path)
+    if measured and abs(mine - theirs) <= tolerance * max(1.0, abs(mine)):
         return []
     return [] if mine == theirs and type(mine) is type(theirs) else [f"{path}: stored {mine!r}, made again {theirs!r}"]
+
+
+def _given(path: str) -> bool:
+    """True for numbers that follow from the settings alone, so that every machine has the same: δ and its parts."""
+    return path.startswith("budget.") or path.rpartition(".")[2].startswith("delta")

@@ -40,7 +40,8 @@ from pactrain.objective import make_bound, rules_with
 from pactrain.objectives import training_loss
 from pactrain.options import Options
 from pactrain.posterior import Posterior, Snapshot
-from pactrain.prior import Prior
+from pactrain.prior import Prior, trained_source
+from pactrain.prior_check import initial_caveats
 from pactrain.prior_training import split_rows, train_prior
 from pactrain.problem import Problem, read_problem
 from pactrain.runs import RunFolder
@@ -177,7 +178,10 @@ def fit(
         if prior_data:
             first, rest = split_rows(given.batches, prior_data, seed)
             given = replace(given, batches=rest)
-            doubts += check_disjoint(first, rest)
+            doubts += [
+                *check_disjoint(first, rest),
+                *initial_caveats(Posterior(model, spec), rest, given.loss, seed=seed),
+            ]
         units = _units(model, given, first, spec=spec, options=options)
         problem = units.applied(given)
         if callbacks:
@@ -187,7 +191,7 @@ def fit(
                 stronger = rules.strengthen and strengthen(model, problem.sample, problem.loss, seed)
             if first is not None:
                 std = train_prior(model, units.rows(first), loss=problem.loss, options=options)
-                spec = spec.fixed(std, f"trained on {len(first):,} other rows of the data")
+                spec = spec.fixed(std, trained_source(len(first), spec.source))
             buffers = buffer_digests(model)
             start = look_at_start(model, problem, prior=spec, strengthened=stronger, options=options)
             start.posterior.unit_nats = units.nats

@@ -239,14 +239,14 @@ class Posterior(nn.Module):
         """KL of each group in nats, float64, at the given prior log-stds (by default its own)."""
         prior = self.prior_log_std if prior_log_std is None else prior_log_std
         if self.num_weights <= SMALL:
-            shift = self._in_prior_units(self.mean_shift())
+            shift = self._in_prior_units(self._exact_shift())
             return kl_by_group_at_once(shift, self._log_std_in_units(), prior, self.group_slices)
         out = torch.zeros(len(self.groups), dtype=torch.float64, device=self.log_std.device)
         for p, at, group in zip(self.means(), self.parameter_slices, self.group_of_parameters, strict=True):
             mean = p.reshape(-1) if self._draw is None else self._draw.means[at]
             for part in pieces(slice(0, len(mean))):  # no vector of all weights is needed
                 here = slice(at.start + part.start, at.start + part.stop)
-                shift, log_std = mean[part].to(self.log_std.dtype) - self.prior_mean[here], self.log_std[here]
+                shift, log_std = mean[part].double() - self.prior_mean[here], self.log_std[here]
                 if self.units is not None:
                     shift, log_std = shift / self.units[here], log_std - self.units[here].log()
                 out[group] += kl_by_group(shift, log_std, prior[group : group + 1], [slice(0, len(shift))])[0]
@@ -258,11 +258,16 @@ class Posterior(nn.Module):
         means = self._draw.means if self._draw is not None else self._layout.read()
         return means.sub_(self.prior_mean) if self._draw is None else means - self.prior_mean
 
+    def _exact_shift(self) -> Tensor:
+        """Mean minus prior mean, flat, in float64: a difference of weights in bfloat16 is hardly ever one itself."""
+        means = self._draw.means if self._draw is not None else self._layout.read()
+        return means.double().sub_(self.prior_mean)
+
     def log_ratio(self, noise: Tensor, prior_log_std: Tensor) -> float:
         """ln dQ/dP at the draw mean + std·noise, with the prior at the given log-stds."""
         with torch.no_grad():
             log_std, noise = self._log_std_in_units().detach().double(), noise.double()
-            weights = log_std.exp().mul_(noise).add_(self._in_prior_units(self.mean_shift().double()))
+            weights = log_std.exp().mul_(noise).add_(self._in_prior_units(self._exact_shift()))
             return float(log_density_ratio(weights, noise, log_std, prior_log_std, self.group_slices))
 
     # -- looking inside --------------------------------------------------------------------------------------------

@@ -68,6 +68,11 @@ def fresh_source(seed: int) -> str:
     return f"drawn at random by pactrain, seed {seed}"
 
 
+def trained_source(rows: int, before: str | None) -> str:
+    """What is said of weights that were trained on rows of the data that are not counted."""
+    return f"trained on {rows:,} other rows of the data" + (f"; before that: {before}" if before else "")
+
+
 def _from_mapping(groups: Mapping[str, Sequence[str]], parameters: Sequence[str]) -> list[str]:
     owner: dict[str, str] = {}
     for group, names in groups.items():

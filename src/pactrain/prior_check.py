@@ -16,9 +16,10 @@ import torch
 from torch import Tensor, nn
 
 from pactrain.batches import Batches
-from pactrain.constant_answer import ConstantAnswer
+from pactrain.constant_answer import ConstantAnswer, best_constant
 from pactrain.evaluate import measure
 from pactrain.losses import AnyLoss
+from pactrain.modes import evaluating
 from pactrain.posterior import Posterior
 from pactrain.seeds import generator
 from pactrain.statement import Caveat
@@ -33,9 +34,22 @@ EXAMPLES = 500
 """Examples on which shuffled networks are measured."""
 
 
+def initial_caveats(posterior: Posterior, batches: Batches, loss: AnyLoss, *, seed: int) -> list[Caveat]:
+    """Judge the network that a prior's training on rows of its own begins with: it may have seen the counted rows before."""
+    with evaluating(posterior.model):
+        advice = "build the network anew"
+        return prior_caveats(posterior, batches, loss, best_constant(batches, loss), seed=seed, advice=advice)
+
+
 @torch.no_grad()
 def prior_caveats(
-    posterior: Posterior, batches: Batches, loss: AnyLoss, constant: ConstantAnswer | None, *, seed: int
+    posterior: Posterior,
+    batches: Batches,
+    loss: AnyLoss,
+    constant: ConstantAnswer | None,
+    *,
+    seed: int,
+    advice: str = "use prior_data",
 ) -> list[Caveat]:
     """A caveat if the network at the prior's mean is better than chance on the counted examples and no source is stated."""
     if posterior.prior_source is not None or constant is None:
@@ -49,7 +63,7 @@ def prior_caveats(
     return [
         Caveat(
             f"the initial network is better on the counted examples than chance allows ({found}; a constant answer: {trivial}), "
-            "so its weights may have been trained on them; use prior_data, or, if they come from other data, say from where "
+            f"so its weights may have been trained on them; {advice}, or, if they come from other data, say from where "
             '(Prior(source="…"))'
         )
     ]

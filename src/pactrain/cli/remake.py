@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from pactrain.auto import AUTO
-from pactrain.centre import centre_at_zero
+from pactrain.centre import centre_at_zero, only_noise
 from pactrain.certificate import Certificate
 from pactrain.cli.workshop import read_config, rebuild, reload_task
 from pactrain.data.encoder import Encoder
@@ -17,7 +18,7 @@ from pactrain.errors import DataError, RunError
 from pactrain.events import Callback, silent
 from pactrain.facts import certificate_of
 from pactrain.faint import strengthen
-from pactrain.losses import named_loss
+from pactrain.losses import named_loss, names_classes
 from pactrain.models.named import make_model
 from pactrain.posterior import Posterior
 from pactrain.prior import Prior
@@ -85,8 +86,21 @@ def recertify(
     )
 
 
-def disagreements(run: Path, stored: Certificate, *, root: Path | None, progress: Callback = silent) -> list[str]:
-    """What differs between a certificate and the one that its run gives when everything is made again."""
+@dataclass(frozen=True)
+class Remade:
+    """A certificate made again, how much its measured numbers may differ on this machine, and what is wrong with the run itself."""
+
+    certificate: Certificate
+    tolerance: float
+    wrong: list[str]
+
+    def disagreements(self, stored: Certificate) -> list[str]:
+        """What differs between a stored certificate and this one."""
+        return [*stored.differences(self.certificate, tolerance=self.tolerance), *self.wrong]
+
+
+def make_again(run: Path, *, root: Path | None, progress: Callback = silent) -> Remade:
+    """The certificate that a run gives when everything is made again."""
     found = rebuilt(run, root=root)
     config, before = found.config, torch.get_num_threads()
     torch.set_num_threads(min(config["threads"], os.cpu_count() or 1))  # sums are rounded by how they are shared out
@@ -100,21 +114,38 @@ def disagreements(run: Path, stored: Certificate, *, root: Path | None, progress
         earlier=load_earlier(run),
         progress=progress,
     )
-    again = replace(again, versions=config["versions"], digest="")
     here = (versions(), machine(), torch.get_num_threads())
     torch.set_num_threads(before)
     same = here == (config["versions"], config.get("machine"), config["threads"])
-    differences = stored.differences(again, tolerance=0.0 if same else ELSEWHERE)
-    return [*differences, *([] if config["prior_data"] else _other_prior(found))]
+    again = replace(again, versions=config["versions"], digest="")
+    model = _untrained(found)
+    return Remade(again, 0.0 if same else ELSEWHERE, [*_other_price(found, model), *_other_prior(found, model)])
 
 
-def _other_prior(found: Rebuilt) -> list[str]:
-    """Says if the prior's mean is not what the run's own seed gives."""
+def disagreements(run: Path, stored: Certificate, *, root: Path | None, progress: Callback = silent) -> list[str]:
+    """What differs between a certificate and the one that its run gives when everything is made again."""
+    return make_again(run, root=root, progress=progress).disagreements(stored)
+
+
+def _other_price(found: Rebuilt, model: nn.Module) -> list[str]:
+    """Says if the run folder calls a choice free that the data made; `model` is the run's network before training."""
+    posterior, problem = found.posterior, found.problem
+    if found.config["prior_data"]:
+        return []  # chosen by rows that are not counted
+    wrong = []
+    if posterior.prior_fixed:
+        wrong.append("the run calls its prior's stds fixed in advance, but they were learned")
+    choosing = found.config["rules"]["centre"] == "noise at zero" and names_classes(problem.loss, problem.sample)
+    if posterior.prior_choices < 2 and (found.metrics["prior_mean"] == "zero" or (choosing and only_noise(model))):
+        wrong.append("the run does not charge for the choice of the prior's mean")
+    return wrong
+
+
+def _other_prior(found: Rebuilt, model: nn.Module) -> list[str]:
+    """Says if the prior's mean is not what the run's own seed gives; `model` is the run's network before training."""
     config, loaded = found.config, found.posterior
-    encoder = Encoder.from_dict(config["preprocess"])
-    model = make_model(config["model"], encoder.inputs, len(encoder.classes) or 1, config["seed"])
-    if found.metrics["strengthened"]:
-        strengthen(model, found.problem.sample, found.problem.loss, config["seed"])
+    if config["prior_data"]:
+        return []  # the mean was trained
     fresh = Posterior(model, Prior(per=config["prior"]))
     if found.metrics["prior_mean"] == "zero":
         centre_at_zero(fresh)
@@ -124,9 +155,18 @@ def _other_prior(found: Rebuilt) -> list[str]:
     return [f"the prior's mean is not what seed {config['seed']} gives: the initial weights of the run were others"]
 
 
+def _untrained(found: Rebuilt) -> nn.Module:
+    """The run's network as its seed makes it."""
+    config, encoder = found.config, Encoder.from_dict(found.config["preprocess"])
+    model = make_model(config["model"], encoder.inputs, len(encoder.classes) or 1, config["seed"])
+    if found.metrics["strengthened"]:
+        strengthen(model, found.problem.sample, found.problem.loss, config["seed"])
+    return model
+
+
 def on_trust(run: Path) -> list[str]:
     """What cannot be made again, and is believed."""
-    config = read_config(run)
-    if not config["prior_data"]:
-        return []
-    return ["that the prior's network was trained on its own part of the rows alone"]
+    noted = "what the training noted in metrics.json as it ran (an interruption, buffers that it changed)"
+    if not read_config(run)["prior_data"]:
+        return [noted]
+    return [noted, "that the prior's network was trained on its own part of the rows alone"]

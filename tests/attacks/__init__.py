@@ -1,0 +1,1 @@
+"""Attacks on certificates, each carried out, with what has to come of it."""
