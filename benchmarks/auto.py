@@ -27,10 +27,10 @@ from rows import COLLECTION, KEEL, ROWS, UNSCALED, UNSEEN, Problem
 from torch import Tensor, nn
 
 import pactrain
-from pactrain.auto import AUTO, Rules, rules_for
-from pactrain.batches import TensorBatches
-from pactrain.errors import PactrainError
-from pactrain.losses import per_example, resolve
+from pactrain.problem.batches import TensorBatches
+from pactrain.problem.losses import per_example, resolve
+from pactrain.rules.presets import AUTO, Rules, rules_for
+from pactrain.runtime.errors import PactrainError
 
 GRID = list(itertools.product((1e-3, 3e-3, 1e-2), (0.0, 1e-2, 1e-1)))
 LOOK = 20  # steps between looks at the validation rows

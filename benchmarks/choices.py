@@ -19,14 +19,15 @@ from step import STD, Problem, cora_ml, labelled
 from timing import interleaved, options, ratio, show, warn_if_busy
 from torch import nn
 
-from pactrain import Posterior, linearised
-from pactrain.batches import TensorBatches
-from pactrain.factors import Unlike
-from pactrain.losses import LOSSES
+from pactrain import Posterior
+from pactrain.distributions.sampling import fill_normal
 from pactrain.models.cnn import cnn
 from pactrain.models.mlp import mlp
-from pactrain.noise import fill_normal
-from pactrain.prior_losses import PriorLosses
+from pactrain.problem.batches import TensorBatches
+from pactrain.problem.losses import LOSSES
+from pactrain.rules.gamma import linear_leave_one_out as linearised
+from pactrain.rules.gamma.layer_factors import Unlike
+from pactrain.scan.prior_losses import PriorLosses
 
 Way = Callable[[], Any]
 Choice = tuple[str, str, Way, Way]  # of what, which choice, our way, the other way

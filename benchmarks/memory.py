@@ -48,8 +48,8 @@ def child(method: str, weights: int) -> None:
     from torch import nn
 
     import pactrain
-    from pactrain.auto import AUTO
-    from pactrain.events import Event
+    from pactrain.rules.presets import AUTO
+    from pactrain.runtime.events import Event
 
     phases: dict[str, int] = {}
     model = network(weights)

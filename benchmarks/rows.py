@@ -24,8 +24,8 @@ from pactrain.data.named import data_file, load_named
 from pactrain.data.tables import load_table
 from pactrain.data.task import Task
 from pactrain.data.text import embed
-from pactrain.errors import PactrainError
 from pactrain.models.mlp import mlp
+from pactrain.runtime.errors import PactrainError
 
 Index = Tensor
 

@@ -26,10 +26,10 @@ from torch import Tensor, nn
 
 import pactrain
 from pactrain import Posterior, Prior
-from pactrain.auto import AUTO
-from pactrain.batches import TensorBatches
-from pactrain.curvature import CurvatureStds
-from pactrain.stages import Trainer
+from pactrain.problem.batches import TensorBatches
+from pactrain.rules.presets import AUTO
+from pactrain.training.curvature import CurvatureStds
+from pactrain.training.trainer import Trainer
 
 WEIGHTS = [100_000 * 4**i for i in range(4)] + [16_000_000]
 GROUPS = [1, 4, 16, 64, 256]

@@ -21,11 +21,11 @@ from threadpoolctl import threadpool_limits
 from timing import options, show, warn_if_busy
 
 import pactrain
-from pactrain.auto import AUTO
-from pactrain.events import Event
-from pactrain.gamma_walk import LENGTHS
-from pactrain.linearised import linearise
-from pactrain.start import scan
+from pactrain.rules.gamma.linear_leave_one_out import linearise
+from pactrain.rules.gamma.walk import LENGTHS
+from pactrain.rules.presets import AUTO
+from pactrain.runtime.events import Event
+from pactrain.training.start import scan
 
 RUNS = (
     "digits",
@@ -67,7 +67,7 @@ def run(row: str, seed: int) -> dict[str, float]:
     model, data = problem.model(), problem.data(torch.arange(problem.rows))
     started = time.process_time()
     with (
-        mock.patch("pactrain.auto.linearise", timed(linearise, "linearised")),
+        mock.patch("pactrain.rules.presets.linearise", timed(linearise, "linearised")),
         mock.patch("pactrain.fit.scan", timed(scan, "scan")),
         mock.patch("pactrain.fit.affordable_draws", return_value=1),
     ):

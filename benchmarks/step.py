@@ -23,14 +23,14 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from pactrain import Posterior, estimate_moment
-from pactrain.auto import AUTO
-from pactrain.batches import as_batches
-from pactrain.budget import parse_budget
+from pactrain.bounds.moment import Moment
 from pactrain.models.cnn import cnn
 from pactrain.models.mlp import mlp
 from pactrain.models.resnet import resnet
-from pactrain.moment import Moment
-from pactrain.stages import Trainer
+from pactrain.problem.batches import as_batches
+from pactrain.rules.presets import AUTO
+from pactrain.training.schedule import parse_budget
+from pactrain.training.trainer import Trainer
 
 Step = Callable[[], Any]
 STD = 0.01

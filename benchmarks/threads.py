@@ -2,7 +2,7 @@
 
     python benchmarks/threads.py [--only cnn] [--rounds 5] [--busy 3] [--json FILE]
 
-ours       with the number of `pactrain.threads`
+ours       with the number of `pactrain.problem.threads`
 default    with torch's own number
 quiet      with nothing else that this script started; beside: with so many processes beside it that never rest (`--busy`)
 
@@ -24,7 +24,7 @@ from timing import interleaved, options, show, warn_if_busy
 
 from pactrain.models.cnn import cnn
 from pactrain.models.mlp import mlp
-from pactrain.threads import threads_by_work, work_in
+from pactrain.problem.threads import threads_by_work, work_in
 
 
 def problems() -> list[Problem]:

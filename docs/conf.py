@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from pactrain.versions import versions
+from pactrain.runtime.versions import versions
 
 project = "pactrain"
 author = "the pactrain authors"

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from pactrain import Prior
-from pactrain.auto import AUTHORS, AUTO, Rules
+from pactrain.rules.presets import AUTHORS, AUTO, Rules
 from tests.oracle_formulas import UNTAKEN, price_of_units
 
 

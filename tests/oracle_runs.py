@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 import pactrain
-from pactrain.certificate import FORMAT
+from pactrain.certification.certificate import FORMAT
 from tests.oracle_cases import Case
 from tests.oracle_formulas import Array
 from tests.oracle_networks import Rows, network_of, stream

@@ -6,10 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pactrain.batches import as_batches
-from pactrain.losses import LOSSES, Loss
-from pactrain.problem import Problem
-from pactrain.units import LARGEST
+from pactrain.problem.batches import as_batches
+from pactrain.problem.losses import LOSSES, Loss
+from pactrain.problem.read import Problem
+from pactrain.rules.units import LARGEST
 
 EACH = math.log(2 * LARGEST + 1)
 

@@ -5,9 +5,9 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from pactrain import Posterior, certify
-from pactrain.audit import data_caveats, digest_data, digest_tensors, shared_rows
-from pactrain.batches import LoaderBatches, TensorBatches
+from pactrain.certification.audit import data_caveats, digest_data, digest_tensors, shared_rows
 from pactrain.models import to_group_norm
+from pactrain.problem.batches import LoaderBatches, TensorBatches
 from tests.zoo import build, rows
 
 CPU = torch.device("cpu")

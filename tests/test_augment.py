@@ -10,14 +10,15 @@ import torch
 from torch import Tensor, nn
 
 import pactrain
-from pactrain import erm, runs
-from pactrain.audit import digest_data
-from pactrain.augment import FlipCrop, augmented
-from pactrain.batches import TensorBatches, as_batches
+from pactrain.baselines import plain_training as erm
+from pactrain.certification.audit import digest_data
 from pactrain.cli.main import main
 from pactrain.data.cifar import FOLDER
-from pactrain.errors import DataError, PactrainError
-from pactrain.events import Event
+from pactrain.problem.augmentation import FlipCrop, augmented
+from pactrain.problem.batches import TensorBatches, as_batches
+from pactrain.runs import folder as runs
+from pactrain.runtime.errors import DataError, PactrainError
+from pactrain.runtime.events import Event
 from tests.test_runs import epochs_of
 
 CPU = torch.device("cpu")
@@ -109,7 +110,7 @@ def stop_after(epochs: int) -> Any:
 
 def test_a_run_on_augmented_images_resumes_to_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runs, "CHECKPOINT_SECONDS", 0.0)
-    rules = pactrain.auto.AUTO.replace(batch_size=20, fixed_epochs=4, draws=2, held="gamma_max")
+    rules = pactrain.rules.presets.AUTO.replace(batch_size=20, fixed_epochs=4, draws=2, held="gamma_max")
     whole = pactrain.fit(network(), augmented(task()), preset=rules)
     pactrain.fit(network(), augmented(task()), preset=rules, out=tmp_path / "parts", callbacks=[stop_after(2)])
     events: list[Event] = []
@@ -127,7 +128,7 @@ def test_a_run_on_augmented_images_resumes_to_the_same_bits(tmp_path: Path, monk
 
 
 def test_the_papers_n_is_a_heuristic_of_the_objective_alone() -> None:
-    rules = pactrain.auto.PAPER.replace(batch_size=20, fixed_epochs=2, stage2_share=0.0, draws=2)
+    rules = pactrain.rules.presets.PAPER.replace(batch_size=20, fixed_epochs=2, stage2_share=0.0, draws=2)
     often = pactrain.fit(network(), augmented(task(), counts=128), preset=rules)
     assert often.certificate.n == often.config["n"] == 60
     last = often.history[-1]

@@ -8,12 +8,12 @@ from torch import Tensor, nn
 
 import pactrain
 from pactrain import Posterior
-from pactrain.auto import AUTHORS, AUTO, PAPER, Rules
-from pactrain.batches import TensorBatches
-from pactrain.evaluate import measure
-from pactrain.events import Event
-from pactrain.losses import LOSSES
-from pactrain.modes import batch_statistics
+from pactrain.problem.batches import TensorBatches
+from pactrain.problem.losses import LOSSES
+from pactrain.problem.module_modes import batch_statistics
+from pactrain.problem.scores import measure
+from pactrain.rules.presets import AUTHORS, AUTO, PAPER, Rules
+from pactrain.runtime.events import Event
 from tests.zoo import build
 
 

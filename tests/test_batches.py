@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 import torch
 
-from pactrain.batches import LoaderBatches, TensorBatches
+from pactrain.problem.batches import LoaderBatches, TensorBatches
 
 
 def test_an_epoch_has_every_row_once_in_an_order_that_follows_from_the_seed() -> None:

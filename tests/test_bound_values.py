@@ -28,7 +28,7 @@ from pactrain.bounds import (
 from pactrain.bounds.catoni import BETAS
 from pactrain.bounds.eta import eta_paper
 from pactrain.bounds.kl import binary_kl, kl_bound, monte_carlo
-from pactrain.bounds.prior_scale import dziugaite_roy
+from pactrain.bounds.prior_price import dziugaite_roy
 
 Formula = Callable[[Any, Any, int, Any], Any]
 POINTS = [(0.02, 5000.0, 50000, 0.025), (0.2, 500.0, 10000, 0.05), (0.004, 20.0, 1000, 0.3), (0.9, 3.0, 40, 0.01)]

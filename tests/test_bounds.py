@@ -29,7 +29,7 @@ from pactrain.bounds import (
 )
 from pactrain.bounds.catoni import BETAS
 from pactrain.bounds.kl import binary_kl
-from pactrain.bounds.prior_scale import dziugaite_roy
+from pactrain.bounds.prior_price import dziugaite_roy
 from tests.zoo import build
 
 TABLE: dict[str, Callable[[int, float], Bound]] = {

@@ -11,8 +11,8 @@ from sklearn.datasets import load_digits
 from torch import nn
 
 import pactrain
-from pactrain.auto import AUTHORS
 from pactrain.report import write_report
+from pactrain.rules.presets import AUTHORS
 from tests.zoo import rows
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")

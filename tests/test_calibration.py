@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 import pactrain
-from pactrain.calibration import calibration
-from pactrain.losses import LOSSES, MULTILABEL
+from pactrain.problem.losses import LOSSES, MULTILABEL
+from pactrain.problem.scores import calibration
 from tests.zoo import build, rows
 
 

@@ -9,7 +9,7 @@ from pactrain.cli.main import main
 from pactrain.data import load_images
 from pactrain.data.catalogue import ENTRIES, entry_of, fetch, located
 from pactrain.data.cifar import read_cifar10
-from pactrain.errors import DataError
+from pactrain.runtime.errors import DataError
 from tests.image_files import write_idx
 
 pytestmark = pytest.mark.usefixtures("no_data_of_the_machine")

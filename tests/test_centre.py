@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 import pactrain
 from pactrain import Posterior
-from pactrain.auto import AUTO, Strength
-from pactrain.centre import affords_zero, centre_at_zero, is_noise, only_noise
-from pactrain.rounding import priced_priors
-from pactrain.runs import load_posterior
+from pactrain.bounds.prior_price import priced_priors
+from pactrain.rules.presets import AUTO, Strength
+from pactrain.rules.prior_mean import affords_zero, centre_at_zero, is_noise, only_noise
+from pactrain.runs.folder import load_posterior
 from tests.zoo import rows
 
 INITIALISERS: list[Callable[[Tensor], Any]] = [

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from pactrain import Certificate, PactrainError, Posterior, Prior, certify
 from pactrain.bounds.kl import binary_kl, kl_bound, kl_inverse, monte_carlo
-from pactrain.posterior import Snapshot
-from pactrain.rounding import PRIOR_GRID, round_prior
-from pactrain.statement import RANDOMISED, Caveat, statement
+from pactrain.bounds.prior_price import PRIOR_GRID, round_prior
+from pactrain.certification.statement import RANDOMISED, Caveat, statement
+from pactrain.distributions.posterior import Snapshot
 from tests.zoo import build, rows
 
 
@@ -206,7 +206,7 @@ def test_a_certificate_is_rechecked_without_torch(tmp_path: Path) -> None:
     path = tmp_path / "certificate.json"
     path.write_text(json.dumps(certify(trained(), rows(), draws=3).to_dict()))
     code = (
-        "import sys; from pactrain.certificate import Certificate\n"
+        "import sys; from pactrain.certification.certificate import Certificate\n"
         f"assert Certificate.read({str(path)!r}).recheck()\n"
         "assert 'torch' not in sys.modules and 'numpy' not in sys.modules"
     )

@@ -10,7 +10,7 @@ import pytest
 
 from pactrain.data.cifar import read_cifar10, read_cifar100
 from pactrain.data.pickled import read_pickled
-from pactrain.errors import DataError
+from pactrain.runtime.errors import DataError
 from tests.image_files import pixels
 
 pytestmark = pytest.mark.usefixtures("no_data_of_the_machine")

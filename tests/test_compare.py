@@ -11,12 +11,12 @@ import pandas as pd
 import pytest
 import torch
 
-from pactrain.erm import Settings, rank, train
-from pactrain.errors import DataError, PactrainError
-from pactrain.evaluate import evaluate
+from pactrain.baselines.grid_search import grid
+from pactrain.baselines.plain_training import Settings, rank, train
 from pactrain.experiments.compare import GRIDS, OURS, Comparison, Problem, compare, spread, trial
 from pactrain.experiments.store import Store
-from pactrain.search import grid
+from pactrain.problem.scores import evaluate
+from pactrain.runtime.errors import DataError, PactrainError
 from tests.test_cli import flowers, run
 
 GRID = {"Adam": grid(Settings("adam", steps=40), lr=(1e-5, 3e-2), noise=(0.0, 0.01))}

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from pactrain import Posterior, Prior
-from pactrain.curvature import CurvatureStds, Moves
-from pactrain.fused import WORTH_COMPILING
+from pactrain.training.curvature import CurvatureStds, Moves
+from pactrain.training.update_kernels import WORTH_COMPILING
 from tests.zoo import build, rows
 
 CURVATURES = torch.tensor([0.0, 0.5, 4.0])
@@ -73,9 +73,9 @@ def reference_step(
 
 @pytest.mark.parametrize("name", ["mlp", "tied", "mixed", "compiled", "blocks"])
 def test_a_step_is_the_plain_formula(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pactrain.curvature.WORTH_A_KERNEL", 0)
+    monkeypatch.setattr("pactrain.training.curvature.WORTH_A_KERNEL", 0)
     if name == "blocks":
-        monkeypatch.setattr("pactrain.blocks.BLOCK", 20)
+        monkeypatch.setattr("pactrain.training.blocks.BLOCK", 20)
     model = build("tied" if name == "tied" else "mlp")
     if name == "mixed":
         model[0].to(torch.float64)  # type: ignore[index]
@@ -153,7 +153,7 @@ def test_noise_is_standard_normal_and_the_same_on_any_number_of_threads() -> Non
 @pytest.mark.skipif(shutil.which("g++") is None, reason="nothing is compiled without a C++ compiler")
 @pytest.mark.parametrize("moves", ["adam", "natural"])
 def test_compiled_kernels_do_what_the_plain_operations_do(moves: Moves, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pactrain.curvature.WORTH_A_KERNEL", 0)
+    monkeypatch.setattr("pactrain.training.curvature.WORTH_A_KERNEL", 0)
     found = []
     for steps in (0, int(WORTH_COMPILING)):
         model = build("mlp")

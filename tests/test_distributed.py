@@ -16,16 +16,17 @@ ROOT = Path(__file__).parent.parent
 
 SCRIPT = """
 import numpy as np
-from pactrain import Posterior, estimate_moment, ranks
+from pactrain import Posterior, estimate_moment
+from pactrain.runtime import distributed
 from tests.zoo import build, rows
 alone = estimate_moment(Posterior(build("mlp")), rows(), draws=3)
 calls = []
-with ranks.joined():
+with distributed.joined():
     shared = estimate_moment(Posterior(build("mlp")), rows(), draws=3, progress=calls.append)
     np.testing.assert_array_equal(alone.log_moments, shared.log_moments)
     np.testing.assert_array_equal(alone.means, shared.means)
     assert 0 < len(calls) < shared.measured == alone.measured, len(calls)
-    print("rank", ranks.rank(), "agrees")
+    print("rank", distributed.rank(), "agrees")
 """
 
 
@@ -67,13 +68,13 @@ def test_two_processes_train_the_network_that_one_trains(tmp_path: Path, options
 
 KILLER = """
 import os, signal, sys
-from pactrain import ranks
-from pactrain.stages import Trainer
+from pactrain.runtime import distributed
+from pactrain.training.trainer import Trainer
 import pactrain.runs
-pactrain.runs.CHECKPOINT_SECONDS = 0.0
+pactrain.runs.folder.CHECKPOINT_SECONDS = 0.0
 step = Trainer.step
 def dying(self, batch):
-    if ranks.rank() == 1 and self.progress.epoch == 3:
+    if distributed.rank() == 1 and self.progress.epoch == 3:
         os.kill(os.getpid(), signal.SIGKILL)
     return step(self, batch)
 Trainer.step = dying

@@ -20,8 +20,8 @@ from pactrain.data import load_images
 from pactrain.data.archive import unpack
 from pactrain.data.catalogue import ENTRIES, Entry, Published, where
 from pactrain.data.download import download
-from pactrain.errors import DataError
-from pactrain.events import Event
+from pactrain.runtime.errors import DataError
+from pactrain.runtime.events import Event
 from tests.image_files import pixels
 
 pytestmark = pytest.mark.usefixtures("no_data_of_the_machine")

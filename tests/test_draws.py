@@ -7,7 +7,8 @@ import torch
 from torch import Tensor, nn
 
 import pactrain
-from pactrain import PactrainError, Posterior, Prior, draws
+from pactrain import PactrainError, Posterior, Prior
+from pactrain.distributions import sampling as draws
 from tests.zoo import build, rows
 
 
@@ -48,8 +49,8 @@ def test_every_network_can_be_drawn(name: str) -> None:
 
 def output_of(posterior: Posterior, x: Tensor, index: int, **by_name: Tensor) -> Tensor:
     """The output of one draw, by the way that changes the weights in place."""
-    from pactrain.modes import evaluating
-    from pactrain.seeds import generator
+    from pactrain.problem.module_modes import evaluating
+    from pactrain.runtime.seeds import generator
 
     with evaluating(posterior.model), posterior.sampled(generator(x.device, 0, "predict", index)) as model:
         output: Tensor = model(**by_name) if by_name else model(x)

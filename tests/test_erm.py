@@ -8,14 +8,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pactrain.batches import TensorBatches
-from pactrain.dropout import dropping
-from pactrain.erm import LOOK, Settings, rank, train
-from pactrain.errors import DataError, PactrainError, TrainingError
-from pactrain.fit import fit
-from pactrain.regularisers import noisy
-from pactrain.search import grid, hold_out, search
-from pactrain.seeds import derive
+from pactrain import fit
+from pactrain.baselines.grid_search import grid, hold_out, search
+from pactrain.baselines.plain_training import LOOK, Settings, rank, train
+from pactrain.baselines.weight_noise import noisy
+from pactrain.problem.batches import TensorBatches
+from pactrain.problem.dropout import dropping
+from pactrain.runtime.errors import DataError, PactrainError, TrainingError
+from pactrain.runtime.seeds import derive
 
 
 def problem(n: int = 120, seed: int = 0) -> tuple[Tensor, Tensor]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pactrain.data.named import data_file
-from pactrain.errors import DataError
+from pactrain.runtime.errors import DataError
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pactrain.factors import SharedGradients, Unlike, products, row_factors, tapped
+from pactrain.rules.gamma.layer_factors import SharedGradients, Unlike, products, row_factors, tapped
 
 
 def rows(n: int = 9) -> Tensor:
@@ -34,7 +34,7 @@ def trainable(model: nn.Module) -> list[nn.Parameter]:
 
 @pytest.mark.parametrize("at_once", [0, 1000])
 def test_products_are_those_of_the_gradients_themselves(at_once: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pactrain.factors.AT_ONCE", at_once)
+    monkeypatch.setattr("pactrain.rules.gamma.layer_factors.AT_ONCE", at_once)
     model, x = perceptron(), rows()
     params = trainable(model)
     values = lambda: model(x).square().sum(1)  # noqa: E731

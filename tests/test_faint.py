@@ -8,11 +8,11 @@ import torch
 from torch import nn
 
 import pactrain
-from pactrain.auto import AUTO
-from pactrain.faint import strengthen
-from pactrain.losses import LOSSES
 from pactrain.models.image import image_model
 from pactrain.models.mlp import mlp
+from pactrain.problem.losses import LOSSES
+from pactrain.rules.initial_scale import strengthen
+from pactrain.rules.presets import AUTO
 
 LOSS = LOSSES["cross_entropy"]
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 import pactrain
 from pactrain import PactrainError
-from pactrain.auto import AUTO, PRESETS
+from pactrain.rules.presets import AUTO, PRESETS
 from tests.zoo import ZOO, Normed, build, rows
 
 SHORT = "6 epochs"

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import pactrain
-from pactrain.errors import DataError
+from pactrain.runtime.errors import DataError
 from tests.zoo import build, rows
 
 

@@ -9,7 +9,7 @@ from torch import nn
 
 import pactrain
 from pactrain import PactrainError
-from pactrain.errors import DataError
+from pactrain.runtime.errors import DataError
 from tests.zoo import build, rows
 
 
@@ -68,7 +68,7 @@ def test_inputs_and_targets_that_were_not_scaled_are_named() -> None:
     x = x.clone()
     x[:, 2] = 500 * x[:, 2] + 700
     target = x[:, :1] * 40 + 150
-    as_they_come = pactrain.auto.AUTO.replace(units=False)
+    as_they_come = pactrain.rules.presets.AUTO.replace(units=False)
     notes = pactrain.fit(torch.nn.Linear(6, 1), (x, target), preset=as_they_come, budget="1 epoch").notes
     assert any("Column 2 of the inputs" in note and "Scale them" in note for note in notes)
     assert any("targets have values around" in note for note in notes)

@@ -9,12 +9,12 @@ from sklearn.datasets import load_digits, load_iris
 from torch import Tensor, nn
 
 import pactrain
-from pactrain import runs
-from pactrain.auto import AUTO, CERTIFY
-from pactrain.events import Event
-from pactrain.gamma_walk import LEAST_FALL, LENGTHS, STEP, STEPS_DOWN, GammaWalk, longest
-from pactrain.left_out import Answer
 from pactrain.models.mlp import mlp
+from pactrain.rules.gamma.trained_leave_one_out import Answer
+from pactrain.rules.gamma.walk import LEAST_FALL, LENGTHS, STEP, STEPS_DOWN, GammaWalk, longest
+from pactrain.rules.presets import AUTO, CERTIFY
+from pactrain.runs import folder as runs
+from pactrain.runtime.events import Event
 from tests.test_runs import epochs_of
 
 SHORT = AUTO.replace(fixed_epochs=16)

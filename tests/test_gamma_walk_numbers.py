@@ -8,12 +8,12 @@ import torch
 from torch import Tensor, nn
 
 import pactrain
-from pactrain import runs
-from pactrain.auto import AUTO
-from pactrain.events import Event
-from pactrain.gamma_walk import LEAST_EXPLAINED, STEP, GammaWalk
-from pactrain.left_out import Answer
 from pactrain.models.mlp import mlp
+from pactrain.rules.gamma.trained_leave_one_out import Answer
+from pactrain.rules.gamma.walk import LEAST_EXPLAINED, STEP, GammaWalk
+from pactrain.rules.presets import AUTO
+from pactrain.runs import folder as runs
+from pactrain.runtime.events import Event
 from tests.test_runs import epochs_of
 
 SHORT = AUTO.replace(fixed_epochs=16)
@@ -92,7 +92,7 @@ def test_where_nothing_can_be_asked_the_first_gamma_is_kept(loss: Any, bound: st
 def test_what_the_linearised_network_saw_decides_what_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:
     model, data = numbers()
     assert len(pactrain.fit(model, data, preset=SHORT).metrics["left_out"]) == 2
-    monkeypatch.setattr("pactrain.walker.CREDIBLE", 1e-6)
+    monkeypatch.setattr("pactrain.training.gamma_search.CREDIBLE", 1e-6)
     assert len(pactrain.fit(numbers()[0], data, preset=SHORT).metrics["left_out"]) == 1
 
 
@@ -105,7 +105,7 @@ def test_a_run_of_a_version_that_did_not_walk_goes_on_without(tmp_path: Path, mo
 
     data = numbers()[1]
     with monkeypatch.context() as before:
-        before.setattr("pactrain.gamma_walk.MOST_WEIGHTS", 0)
+        before.setattr("pactrain.rules.gamma.walk.MOST_WEIGHTS", 0)
         with pytest.raises(RuntimeError, match="power"):
             pactrain.fit(numbers()[0], data, preset=SHORT, out=tmp_path / "run", callbacks=[stop])
     result = pactrain.fit(numbers()[0], data, preset=SHORT, out=tmp_path / "run", resume=True)

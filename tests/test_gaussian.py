@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from pactrain import gaussian
-from pactrain.gaussian import Draw, GaussianKL, group_sums, log_density_ratio, pieces, spread
+from pactrain.distributions import gaussian
+from pactrain.distributions.gaussian import Draw, GaussianKL, group_sums, log_density_ratio, pieces, spread
 
 GROUPS = [slice(0, 3), slice(3, 4), slice(4, 11)]
 

@@ -11,11 +11,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 import pactrain
-from pactrain import fused
-from pactrain.auto import AUTO
-from pactrain.errors import DataError, RunError
-from pactrain.gave_up import collected, gave_up
-from pactrain.losses import LOSSES, Loss
+from pactrain.problem.losses import LOSSES, Loss
+from pactrain.rules.presets import AUTO
+from pactrain.runtime.errors import DataError, RunError
+from pactrain.runtime.gave_up import collected, gave_up
+from pactrain.training import update_kernels as fused
 from tests.zoo import rows
 
 REFUSED = "); "
@@ -216,7 +216,7 @@ def test_steps_that_could_not_be_compiled_are_told_of_in_every_run(monkeypatch: 
         raise RuntimeError("no compiler")
 
     monkeypatch.setattr(torch, "compile", fails)
-    monkeypatch.setattr("pactrain.curvature.WORTH_COMPILING", 1.0)
+    monkeypatch.setattr("pactrain.training.curvature.WORTH_COMPILING", 1.0)
     fused._compiled.cache_clear()
     try:
         for _ in range(2):
@@ -247,30 +247,30 @@ def pictures() -> tuple[nn.Module, Any]:
 @pytest.mark.parametrize(
     ("where", "made"),
     [
-        ("pactrain.linearised._kernel", classes),
-        ("pactrain.linearised.row_factors", classes),
-        ("pactrain.linearised._together", classes),
-        ("pactrain.linearised.rows_of_each", classes),
-        ("pactrain.linearised.tapped", None),
-        ("pactrain.gamma_walk.LeftOut", classes),
-        ("pactrain.shown.Examples._rows", classes),
-        ("pactrain.shown.Examples._of_each", classes),
-        ("pactrain.shown.Examples._factors", tables),
-        ("pactrain.shown.products", tables),
-        ("pactrain.left_out.LeftOut._derivatives", classes),
-        ("pactrain.prior_losses.PriorLosses._together", classes),
-        ("pactrain.prior_losses.rows_of_each", classes),
-        ("pactrain.calls._places", classes),
-        ("pactrain.faint._deviation", classes),
-        ("pactrain.ends._listen", tables),
-        ("pactrain.ends._both_ways", tables),
-        ("pactrain.ends._degree", tables),
-        ("pactrain.ends._alike", tables),
-        ("pactrain.ends._random_weights", tables),
-        ("pactrain.whole_numbers.predict_batch", pictures),
-        ("pactrain.whole_numbers.restored_buffers", pictures),
-        ("pactrain.problem.restored_buffers", pictures),
-        ("pactrain.problem.per_example", pictures),
+        ("pactrain.rules.gamma.linear_leave_one_out._kernel", classes),
+        ("pactrain.rules.gamma.linear_leave_one_out.row_factors", classes),
+        ("pactrain.rules.gamma.linear_leave_one_out._together", classes),
+        ("pactrain.rules.gamma.linear_leave_one_out.rows_of_each", classes),
+        ("pactrain.rules.gamma.linear_leave_one_out.tapped", None),
+        ("pactrain.rules.gamma.walk.LeftOut", classes),
+        ("pactrain.rules.gamma.example_kernel.Examples._rows", classes),
+        ("pactrain.rules.gamma.example_kernel.Examples._of_each", classes),
+        ("pactrain.rules.gamma.example_kernel.Examples._factors", tables),
+        ("pactrain.rules.gamma.example_kernel.products", tables),
+        ("pactrain.rules.gamma.trained_leave_one_out.LeftOut._derivatives", classes),
+        ("pactrain.scan.prior_losses.PriorLosses._together", classes),
+        ("pactrain.scan.prior_losses.rows_of_each", classes),
+        ("pactrain.distributions.sampling._places", classes),
+        ("pactrain.rules.initial_scale._deviation", classes),
+        ("pactrain.rules.network_ends._listen", tables),
+        ("pactrain.rules.network_ends._both_ways", tables),
+        ("pactrain.rules.network_ends._degree", tables),
+        ("pactrain.rules.network_ends._alike", tables),
+        ("pactrain.rules.network_ends._random_weights", tables),
+        ("pactrain.problem.input_types.predict_batch", pictures),
+        ("pactrain.problem.input_types.restored_buffers", pictures),
+        ("pactrain.problem.read.restored_buffers", pictures),
+        ("pactrain.problem.read.per_example", pictures),
     ],
 )
 def test_a_bug_of_our_own_surfaces(
@@ -321,7 +321,7 @@ def test_notes_are_kept_with_the_run(tmp_path: Path) -> None:
 
 
 ALLOWED = {
-    "gave_up.py": 1,  # the user's own network and loss, which may raise anything; becomes a note
+    "runtime/gave_up.py": 1,  # the user's own network and loss, which may raise anything; becomes a note
     "fit.py": 1,  # drawing the report, which must not cost a finished run; becomes a note
     "experiments/plan.py": 1,  # a run of a sweep; its traceback becomes the outcome's error
 }
@@ -352,7 +352,7 @@ def test_few_handlers_catch_everything() -> None:
 
 
 def test_a_file_that_cannot_be_put_in_place_leaves_nothing_behind(tmp_path: Path) -> None:
-    from pactrain.checkpoint import load_state, write_atomic
+    from pactrain.runtime.files import load_state, write_atomic
 
     (tmp_path / "taken" / "full").mkdir(parents=True)
     with pytest.raises(OSError, match="taken"):

@@ -15,8 +15,8 @@ import torch
 import pactrain
 from pactrain.data.download import download
 from pactrain.data.graphs import SIZES, is_graph_file, load_graph, load_graph_task, read_graph, split_nodes, with_split
-from pactrain.errors import DataError
-from pactrain.nodes import nodes_of
+from pactrain.problem.graph_nodes import nodes_of
+from pactrain.runtime.errors import DataError
 from tests.citation import write_graph
 
 pytest.importorskip("torch_geometric")
@@ -185,8 +185,8 @@ def test_a_graph_from_the_command_line(tmp_path: Path) -> None:
 
 def test_networks_and_data_that_do_not_fit(tmp_path: Path) -> None:
     from pactrain.data.load import load
-    from pactrain.errors import PactrainError
     from pactrain.models.named import chosen_model
+    from pactrain.runtime.errors import PactrainError
 
     graph = load(str(write_graph(tmp_path / "g.npz"))).encoder
     assert chosen_model(None, graph) == "gcn"

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor
 
 import pactrain
-from pactrain.errors import DataError
 from pactrain.models.sparse import SparseLinear
+from pactrain.runtime.errors import DataError
 
 pytest.importorskip("torch_geometric")
 

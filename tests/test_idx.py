@@ -9,7 +9,7 @@ import torch
 
 from pactrain.data import load_images
 from pactrain.data.load import load
-from pactrain.errors import DataError
+from pactrain.runtime.errors import DataError
 from tests.image_files import idx, write_idx
 
 pytestmark = pytest.mark.usefixtures("no_data_of_the_machine")

@@ -9,14 +9,14 @@ import torch
 from torch import nn
 
 from pactrain import Posterior, certify
-from pactrain.caveats import model_caveats
+from pactrain.certification.caveats import model_caveats
 from pactrain.data.encoder import Encoder
-from pactrain.errors import PactrainError
 from pactrain.models import cnn, densenet, resnet, vgg
 from pactrain.models.image import IMAGE_MODELS, image_model
 from pactrain.models.named import chosen_model, make_model
 from pactrain.models.norms import Norm
-from pactrain.modes import batch_norms
+from pactrain.problem.module_modes import batch_norms
+from pactrain.runtime.errors import PactrainError
 
 
 def conv(a: int, b: int, size: int = 3, *, bias: bool) -> int:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pactrain import risks
+from pactrain.certification import risks
 from pactrain.cli.images import IMAGES
 from pactrain.experiments import Run, Store, images
 from pactrain.experiments.costs import cost_of, forward

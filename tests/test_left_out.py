@@ -8,14 +8,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pactrain.batches import TensorBatches, as_batches
-from pactrain.factors import Unlike
-from pactrain.gamma_walk import leave_out
-from pactrain.left_out import LeftOut
-from pactrain.losses import AnyLoss, resolve
-from pactrain.posterior import Posterior
-from pactrain.prior import Prior
-from pactrain.shown import Opaque
+from pactrain.distributions.posterior import Posterior
+from pactrain.distributions.prior import Prior
+from pactrain.problem.batches import TensorBatches, as_batches
+from pactrain.problem.losses import AnyLoss, resolve
+from pactrain.rules.gamma.example_kernel import Opaque
+from pactrain.rules.gamma.layer_factors import Unlike
+from pactrain.rules.gamma.trained_leave_one_out import LeftOut
+from pactrain.rules.gamma.walk import leave_out
 from tests.zoo import build, rows
 
 CPU = torch.device("cpu")
@@ -134,7 +134,7 @@ def test_some_examples_stand_for_all_wherever_the_prior_is(outputs: int, monkeyp
     whole = asked(posterior, [(x, y, weight)], loss, settle=True)
     assert whole.examples.count == 256  # of a batch that is shared
     assert whole.ask(GAMMA).loss == pytest.approx(total, rel=0.1)
-    monkeypatch.setattr("pactrain.shown.SHARED", 400)
+    monkeypatch.setattr("pactrain.rules.gamma.example_kernel.SHARED", 400)
     assert asked(posterior, [(x, y, weight)], loss, settle=True).ask(GAMMA).loss == pytest.approx(total, rel=1e-5)
 
 
@@ -152,7 +152,7 @@ def test_that_numbers_are_too_sure_does_not_depend_on_where_their_zero_is() -> N
 
 def test_whole_images_as_outputs_are_not_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
     posterior, _, x, y = trained(1, "mse")
-    monkeypatch.setattr("pactrain.left_out.NUMBERS", 24)
+    monkeypatch.setattr("pactrain.rules.gamma.trained_leave_one_out.NUMBERS", 24)
     with pytest.raises(Opaque):
         asked(posterior, (x, y), "mse", settle=True)
 
@@ -211,10 +211,10 @@ def test_together_is_one_by_one_and_nothing_is_changed(name: str, monkeypatch: p
     together = LeftOut(posterior, batches, loss, len(batches), seed=0)
     assert together.examples.quick
     by_rows = together.ask(5.0).loss
-    monkeypatch.setattr("pactrain.shown.row_factors", refuse)
+    monkeypatch.setattr("pactrain.rules.gamma.example_kernel.row_factors", refuse)
     value = together.ask(5.0).loss
     assert by_rows == pytest.approx(value, rel=1e-4)
-    monkeypatch.setattr("pactrain.shown.NUMBERS_AT_ONCE", 0)
+    monkeypatch.setattr("pactrain.rules.gamma.example_kernel.NUMBERS_AT_ONCE", 0)
     alone = LeftOut(posterior, batches, loss, len(batches), seed=0)
     assert not alone.examples.quick
     assert alone.ask(5.0).loss == pytest.approx(value, rel=1e-4)

@@ -7,13 +7,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pactrain.auto import AUTO
-from pactrain.batches import LoaderBatches, TensorBatches, as_batches
-from pactrain.factors import Unlike
-from pactrain.gave_up import collected
-from pactrain.linearised import GAINS, Linearised, _leave_out, linearise
-from pactrain.losses import AnyLoss, names_classes, resolve
-from pactrain.shares import chance
+from pactrain.problem.batches import LoaderBatches, TensorBatches, as_batches
+from pactrain.problem.losses import AnyLoss, names_classes, resolve
+from pactrain.problem.scores import chance
+from pactrain.rules.gamma.layer_factors import Unlike
+from pactrain.rules.gamma.linear_leave_one_out import GAINS, Linearised, _leave_out, linearise
+from pactrain.rules.presets import AUTO
+from pactrain.runtime.gave_up import collected
 from tests.zoo import build, rows
 
 CPU = torch.device("cpu")
@@ -63,9 +63,9 @@ def test_gradients_taken_together_are_those_taken_one_by_one(name: str, monkeypa
     data = TensorBatches(rows(), 16)
     loss = resolve(None, rows())
     by_rows = linearise(build(name), data, loss, seed=0)
-    monkeypatch.setattr("pactrain.linearised.row_factors", refuse)
+    monkeypatch.setattr("pactrain.rules.gamma.linear_leave_one_out.row_factors", refuse)
     together = linearise(build(name), data, loss, seed=0)
-    monkeypatch.setattr("pactrain.linearised.NUMBERS_AT_ONCE", 0)
+    monkeypatch.setattr("pactrain.rules.gamma.linear_leave_one_out.NUMBERS_AT_ONCE", 0)
     alone = linearise(build(name), data, loss, seed=0)
     assert alone is not None
     for other in (by_rows, together):

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from pactrain import Moment, PactrainError, Posterior, Prior, estimate_moment
-from pactrain.errors import TrainingError
-from pactrain.events import Event
-from pactrain.moment import Array
-from pactrain.scan import FLAT, _row
+from pactrain.bounds.moment import Array
+from pactrain.runtime.errors import TrainingError
+from pactrain.runtime.events import Event
+from pactrain.scan.estimate import FLAT, _row
 from tests import oracles
 from tests.zoo import ZOO, build, rows
 
@@ -34,7 +34,7 @@ def scan(name: str = "mlp", **options: object) -> tuple[Posterior, Moment]:
 def test_psi_is_that_of_brute_force() -> None:
     posterior, moment = scan()
     x, y = rows()
-    from pactrain.seeds import generator
+    from pactrain.runtime.seeds import generator
 
     errors = np.zeros((3, 4, 3))
     for d in range(4):
@@ -123,7 +123,7 @@ def test_where_the_table_is_flat_it_is_filled_in() -> None:
     options: dict[str, Any] = {"gammas": GAMMAS, "draws": 3, "log_stds": np.linspace(-9, 0, 19)}
     quick = estimate_moment(posterior, rows(), **options)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pactrain.scan.FLAT", -1.0)
+        patch.setattr("pactrain.scan.estimate.FLAT", -1.0)
         full = estimate_moment(posterior, rows(), **options)
     assert full.measured == 3 * 19
     assert quick.measured < 0.8 * full.measured
@@ -136,7 +136,7 @@ def test_networks_measured_together_are_those_measured_one_by_one(monkeypatch: p
     for name in ("mlp", "tied", "batchnorm", "frozen"):
         _, together = scan(name)
         with monkeypatch.context() as patch:
-            patch.setattr("pactrain.prior_losses.EXAMPLES_AT_ONCE", 1)
+            patch.setattr("pactrain.scan.prior_losses.EXAMPLES_AT_ONCE", 1)
             _, alone = scan(name)
         np.testing.assert_allclose(together.log_moments, alone.log_moments, rtol=1e-4, atol=1e-5)
 

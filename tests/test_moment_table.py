@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from pactrain import Moment, PactrainError, Posterior, Prior
-from pactrain.losses import resolve
-from pactrain.moment import COUNTS, LOG_STD_RANGE, NEGATIVE, Array, gammas_between, log_grid
-from pactrain.scan import _row, moment_at
-from pactrain.seeds import generator
+from pactrain.bounds.moment import COUNTS, LOG_STD_RANGE, NEGATIVE, Array, gammas_between, log_grid
+from pactrain.problem.losses import resolve
+from pactrain.runtime.seeds import generator
+from pactrain.scan.estimate import _row, moment_at
 from tests import oracles
 from tests.zoo import build, rows
 

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 import torch
 
-from pactrain.posterior import Posterior
+from pactrain.distributions.posterior import Posterior
 from tests.oracle import complaints, digest
 from tests.oracle_cases import CASES
 from tests.oracle_networks import noise_for
 from tests.oracle_runs import Done, again, carry_out
 from tests.oracle_statements import END, STAGE_1
 
-formulas = importlib.import_module("pactrain.statement")
-statements: Any = importlib.import_module("pactrain.statements")
+formulas = importlib.import_module("pactrain.certification.statement")
+statements: Any = importlib.import_module("pactrain.certification.statements")
 
 Runs = Callable[[str], Done]
 
@@ -159,9 +159,10 @@ def measuring_is_free(patch: Patch) -> None:
 
 
 def draws_are_means(patch: Patch) -> None:
-    own = importlib.import_module("pactrain.risks")._linear_layers
+    own = importlib.import_module("pactrain.certification.risks")._linear_layers
     patch.setattr(
-        "pactrain.risks._linear_layers", lambda p: [(m, 0 * w, None if b is None else 0 * b) for m, w, b in own(p)]
+        "pactrain.certification.risks._linear_layers",
+        lambda p: [(m, 0 * w, None if b is None else 0 * b) for m, w, b in own(p)],
     )
 
 

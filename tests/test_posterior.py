@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 import pactrain
 from pactrain import PactrainError, Posterior, Prior
-from pactrain.gaussian import log_density_ratio
+from pactrain.distributions.gaussian import log_density_ratio
 from tests import oracles
 from tests.zoo import ZOO, build
 
@@ -30,7 +30,7 @@ def moved(name: str, per: Any = "layer", seed: int = 1) -> Posterior:
 
 def loss_of(name: str, predict: Any) -> Tensor:
     """Mean loss of the first batch of a zoo entry, by its own loss or cross-entropy."""
-    from pactrain.losses import resolve
+    from pactrain.problem.losses import resolve
 
     data, loss = ZOO[name][1](), ZOO[name][2]
     batch = data if isinstance(data, tuple) else data[0]

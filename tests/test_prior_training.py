@@ -7,10 +7,10 @@ import torch
 
 import pactrain
 from pactrain import PactrainError
-from pactrain.batches import TensorBatches
-from pactrain.errors import DataError
-from pactrain.events import Event
-from pactrain.prior_training import split_rows
+from pactrain.problem.batches import TensorBatches
+from pactrain.runtime.errors import DataError
+from pactrain.runtime.events import Event
+from pactrain.training.prior_from_data import split_rows
 from tests.zoo import ZOO, build, rows
 
 

@@ -7,9 +7,9 @@ import pytest
 from rich.console import Console
 
 import pactrain
-from pactrain.auto import AUTHORS, AUTO
 from pactrain.cli.output import Bars
-from pactrain.events import Event
+from pactrain.rules.presets import AUTHORS, AUTO
+from pactrain.runtime.events import Event
 from tests.zoo import build, rows
 
 

@@ -9,7 +9,7 @@ import torch
 
 from pactrain.data.cifar import FOLDER, normalised, read_cifar10
 from pactrain.data.graphs import load_graph, split_nodes
-from pactrain.errors import DataError
+from pactrain.runtime.errors import DataError
 
 
 def write_cifar(root: Path, per_file: int = 3) -> Any:

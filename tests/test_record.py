@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from pactrain import PactrainError
-from pactrain.record import check_record
+from pactrain.certification.record import check_record
 from tests.tools.records import random_record
 
 

@@ -17,14 +17,14 @@ from numpy.typing import NDArray
 from torch import nn
 
 import pactrain
-from pactrain.auto import AUTHORS
-from pactrain.errors import RunError
 from pactrain.report import summaries, write_figures, write_report
 from pactrain.report.canvas import rendered, thin
 from pactrain.report.figures import comparisons, figures
 from pactrain.report.page import drawings, page
 from pactrain.report.read import Run, read_run
 from pactrain.report.words import duration, headline, proved, shown
+from pactrain.rules.presets import AUTHORS
+from pactrain.runtime.errors import RunError
 from tests.zoo import build, rows
 
 HOSTILE = "<script>alert('1')</script> & \"$x_1$\" 网"

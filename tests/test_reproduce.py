@@ -16,16 +16,16 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from pactrain.auto import AUTO
 from pactrain.cli.reproduce import show
 from pactrain.data.text import DEFAULT
-from pactrain.errors import PactrainError
 from pactrain.experiments import Run, Store
 from pactrain.experiments.boxes import draw_boxes
 from pactrain.experiments.cells import Cell, CellResult, compare, paired
 from pactrain.experiments.gnn import settings_of
 from pactrain.experiments.paper import GLUE, GNN
 from pactrain.experiments.store import Row
+from pactrain.rules.presets import AUTO
+from pactrain.runtime.errors import PactrainError
 from tests.citation import write_graph
 
 

@@ -7,10 +7,10 @@ import torch
 from torch import Tensor, nn
 
 from pactrain import Posterior, Prior
-from pactrain.batches import TensorBatches
-from pactrain.events import silent
-from pactrain.losses import LOSSES
-from pactrain.risks import CHUNK, _linear_layers, measure_risks, noise_for_each_example
+from pactrain.certification.risks import CHUNK, _linear_layers, measure_risks, noise_for_each_example
+from pactrain.problem.batches import TensorBatches
+from pactrain.problem.losses import LOSSES
+from pactrain.runtime.events import silent
 from tests.zoo import build, rows
 
 CE = LOSSES["cross_entropy"]
@@ -73,7 +73,7 @@ def test_the_scheme_fits_the_network(name: str) -> None:
     from tests.zoo import ZOO
 
     posterior = posterior_of(build(name))
-    from pactrain.batches import as_batches
+    from pactrain.problem.batches import as_batches
 
     batches = as_batches(ZOO[name][1](), batch_size=None, device=torch.device("cpu"))
     risks = measure_risks(posterior, batches, CE, values=10, seed=0, progress=silent)

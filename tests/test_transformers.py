@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from pactrain.data.named import data_file
-from pactrain.errors import DataError
+from pactrain.runtime.errors import DataError
 
 transformers = pytest.importorskip("transformers", reason="pip install 'pactrain[transformers]'")
 pytest.importorskip("accelerate", reason="pip install 'pactrain[transformers]'")

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 
 import pactrain
-from pactrain.ends import find_ends
-from pactrain.gave_up import collected
-from pactrain.losses import LOSSES, Loss
-from pactrain.units import UNSCALED, find_units
+from pactrain.problem.losses import LOSSES, Loss
+from pactrain.rules.network_ends import find_ends
+from pactrain.rules.units import UNSCALED, find_units
+from pactrain.runtime.gave_up import collected
 from tests.raw_tables import EACH, perceptron, problem, table
 
 

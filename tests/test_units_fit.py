@@ -9,13 +9,13 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import pactrain
-from pactrain import runs
-from pactrain.auto import AUTO
-from pactrain.events import Event
-from pactrain.posterior import Posterior
-from pactrain.rounding import priced_priors
-from pactrain.runs import load_posterior
-from pactrain.units import Units, find_units
+from pactrain.bounds.prior_price import priced_priors
+from pactrain.distributions.posterior import Posterior
+from pactrain.rules.presets import AUTO
+from pactrain.rules.units import Units, find_units
+from pactrain.runs import folder as runs
+from pactrain.runs.folder import load_posterior
+from pactrain.runtime.events import Event
 from tests.raw_tables import EACH, perceptron, problem, table
 from tests.test_runs import epochs_of
 
@@ -93,7 +93,7 @@ def test_a_failure_before_training_leaves_nothing_behind(monkeypatch: pytest.Mon
         raise RuntimeError("once")
 
     with monkeypatch.context() as patch:
-        patch.setattr("pactrain.prior_training.scan", fails)
+        patch.setattr("pactrain.training.prior_from_data.scan", fails)
         with pytest.raises(RuntimeError, match="once"):
             pactrain.fit(model, (x, y), budget="5 epochs", prior_data=0.5)
     assert torch.equal(model[0].weight, before)

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pactrain.posterior import Posterior
-from pactrain.units import BASE
+from pactrain.distributions.posterior import Posterior
+from pactrain.rules.units import BASE
 from tests.raw_tables import perceptron
 
 

@@ -9,13 +9,13 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import pactrain
-from pactrain.auto import AUTO
-from pactrain.batches import TensorBatches
-from pactrain.erm import Settings, train
-from pactrain.errors import DataError
-from pactrain.losses import resolve
+from pactrain.baselines.plain_training import Settings, train
 from pactrain.models import mlp
-from pactrain.whole_numbers import as_network_takes
+from pactrain.problem.batches import TensorBatches
+from pactrain.problem.input_types import as_network_takes
+from pactrain.problem.losses import resolve
+from pactrain.rules.presets import AUTO
+from pactrain.runtime.errors import DataError
 
 RULES = AUTO.replace(fixed_epochs=5)
 
@@ -199,7 +199,7 @@ def test_frames_with_flags_and_gaps_and_lists_of_labels() -> None:
 
 def test_half_precision_is_refused() -> None:
     x, y = pixels()
-    with pytest.raises(pactrain.errors.PactrainError, match="bfloat16"):
+    with pytest.raises(pactrain.runtime.errors.PactrainError, match="bfloat16"):
         pactrain.fit(mlp(8, 2, seed=0).half(), (x, y))
 
 

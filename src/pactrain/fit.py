@@ -14,46 +14,46 @@ from safetensors.torch import load as load_bytes
 from safetensors.torch import save as save_bytes
 from torch import nn
 
-from pactrain import ranks
-from pactrain.auto import Rules, normalised_classes, rules_for
-from pactrain.batches import PriorRows
+from pactrain.bounds.by_name import training_loss
+from pactrain.bounds.moment import Moment
 from pactrain.bounds.unbounded import Unbounded
-from pactrain.budget import Budget, parse_budget
-from pactrain.caveats import buffer_caveats, buffer_digests, check_disjoint, seen_before
-from pactrain.certificate import Certificate
-from pactrain.configuration import configuration
-from pactrain.devices import choose_device, give_memory_back
-from pactrain.errors import PactrainError, TrainingError
-from pactrain.events import Callback, Event
-from pactrain.facts import certificate_of, facts_of, objective_terms
-from pactrain.faint import strengthen
-from pactrain.gamma_walk import leave_out
-from pactrain.gave_up import collected
-from pactrain.gradient_steps import OptimizerFactory
-from pactrain.history import Record
-from pactrain.interrupt import deferred
-from pactrain.left_out import LeftOut
-from pactrain.losses import AnyLoss
-from pactrain.modes import estimate_batch_norm, restored_modes
-from pactrain.moment import Moment
-from pactrain.objective import make_bound, rules_with
-from pactrain.objectives import training_loss
-from pactrain.options import Options
-from pactrain.posterior import Posterior, Snapshot
-from pactrain.prior import Prior, trained_source
-from pactrain.prior_check import initial_caveats
-from pactrain.prior_training import split_rows, train_prior
-from pactrain.problem import Problem, read_problem
-from pactrain.runs import RunFolder
-from pactrain.seeds import own_randomness
-from pactrain.stages import Stopped, Trainer
-from pactrain.start import Start, look_at_start, place_prior
-from pactrain.statement import Caveat
-from pactrain.summary import final_scores, metrics_of, notes_on
-from pactrain.threads import threads_for
-from pactrain.trained import TRAINED
-from pactrain.units import Units, find_units
-from pactrain.untrained import shapes_named, training_mode
+from pactrain.certification.caveats import buffer_caveats, buffer_digests, check_disjoint, seen_before
+from pactrain.certification.certificate import Certificate
+from pactrain.certification.facts import certificate_of, facts_of, objective_terms
+from pactrain.certification.prior_check import initial_caveats
+from pactrain.certification.statement import Caveat
+from pactrain.distributions.posterior import Posterior, Snapshot
+from pactrain.distributions.prior import Prior, trained_source
+from pactrain.problem.batches import PriorRows
+from pactrain.problem.losses import AnyLoss
+from pactrain.problem.module_modes import estimate_batch_norm, restored_modes
+from pactrain.problem.read import Problem, read_problem
+from pactrain.problem.threads import threads_for
+from pactrain.problem.untrained import shapes_named, training_mode
+from pactrain.rules.gamma.trained_leave_one_out import LeftOut
+from pactrain.rules.gamma.walk import leave_out
+from pactrain.rules.initial_scale import strengthen
+from pactrain.rules.objective import make_bound, rules_with
+from pactrain.rules.presets import Rules, normalised_classes, rules_for
+from pactrain.rules.units import Units, find_units
+from pactrain.runs.configuration import configuration
+from pactrain.runs.folder import RunFolder
+from pactrain.runs.summary import final_scores, metrics_of, notes_on
+from pactrain.runtime import distributed
+from pactrain.runtime.devices import choose_device, give_memory_back
+from pactrain.runtime.errors import PactrainError, TrainingError
+from pactrain.runtime.events import Callback, Event
+from pactrain.runtime.gave_up import collected
+from pactrain.runtime.interrupts import deferred
+from pactrain.runtime.seeds import own_randomness
+from pactrain.runtime.trained_models import TRAINED
+from pactrain.training.gradient_steps import OptimizerFactory
+from pactrain.training.history import Record
+from pactrain.training.options import Options
+from pactrain.training.prior_from_data import split_rows, train_prior
+from pactrain.training.schedule import Budget, parse_budget
+from pactrain.training.start import Start, look_at_start, place_prior
+from pactrain.training.trainer import Stopped, Trainer
 
 
 @dataclass
@@ -114,14 +114,14 @@ def fit(
     """Train `model` in place by minimising a PAC-Bayes bound on `data`; nothing has to be tuned.
 
     data:       `(X, y)`, a Dataset, a DataLoader, any re-iterable of batches, or a torch-geometric `Data`, whose train_mask (or
-                all labelled nodes) is trained on; `test=` the same graph measures its test_mask.  `pactrain.augment.augmented((X, y))`
+                all labelled nodes) is trained on; `test=` the same graph measures its test_mask.  `pactrain.problem.augmentation.augmented((X, y))`
                 flips and crops images.
-    loss:       a name (see `pactrain.losses.LOSSES`) or `loss(predict, batch) -> one loss an example`.
+    loss:       a name (see `pactrain.problem.losses.LOSSES`) or `loss(predict, batch) -> one loss an example`.
     prior:      "layer", "tensor", "model", or a `Prior`.
     bound:      "auto" (what the preset says); "cgf" or "paper", the two forms of the bound for unbounded losses; "kl",
                 "quad", "lambda", "classic", "catoni", "bbb" for losses in [0, 1] (cross-entropy is clipped); "subgaussian",
                 "cgf_rodriguez".
-    preset:     "auto", "paper", "authors", or a `pactrain.auto.Rules`.
+    preset:     "auto", "paper", "authors", or a `pactrain.rules.presets.Rules`.
     delta:      probability with which the statements of the certificate may fail, all together.
     test:       data only ever looked at for the history, the report and the test-set bound.
     budget:     60 or "60s", "5m", "100 epochs": the most that training may take; the certificate comes after it.
@@ -143,7 +143,7 @@ def fit(
     rules, limit = rules_with(rules_for(preset), bound), parse_budget(budget)
     where = choose_device(device)
     model.to(where)
-    ranks.same_weights(model)
+    distributed.same_weights(model)
     doubts, tell = seen_before(model), _teller(callbacks)
     with (
         own_randomness(where, seed),
@@ -196,7 +196,7 @@ def fit(
             start = look_at_start(model, problem, prior=spec, strengthened=stronger, options=options)
             start.posterior.unit_nats = units.nats
             config = configuration(problem, start, options=options, extra={**units.told(), **(extra_config or {})})
-            folder = RunFolder.open(out, config, resume=resume) if out is not None and ranks.rank() == 0 else None
+            folder = RunFolder.open(out, config, resume=resume) if out is not None and distributed.rank() == 0 else None
             moment, std = place_prior(start, problem, options=options, store=folder)
             trainer = _trainer(problem, start, moment=moment, std=std, options=options, started=started)
             if folder is not None and folder.has_checkpoint():
@@ -274,7 +274,7 @@ def _trainer(
     )
     training_mode(posterior.model)
     normalised = start.counted * normalised_classes(posterior.model, problem.trained_on, problem.sample)
-    held_gamma = ranks.from_first(rules.held_gamma(start.strength, std, normalised=normalised))[0]
+    held_gamma = distributed.from_first(rules.held_gamma(start.strength, std, normalised=normalised))[0]
     # other bounds set the weight of the divergence themselves
     left_out = _left_out(problem, start, options) if isinstance(objective, Unbounded) else None
     give_memory_back()
@@ -290,13 +290,13 @@ def _trainer(
         seed=options.seed,
         steps_per_epoch=start.steps,
         start_loss=start.scores["loss"],
-        budget=options.budget.less(ranks.from_first(time.monotonic() - started)[0]),
+        budget=options.budget.less(distributed.from_first(time.monotonic() - started)[0]),
         test=problem.test,
         stop=options.stop,
         optimizer=options.optimizer,
         scored=problem.loss,
         left_out=left_out,
-        left_out_before=ranks.from_first(start.strength.left_out if start.strength is not None else 0.0)[0],
+        left_out_before=distributed.from_first(start.strength.left_out if start.strength is not None else 0.0)[0],
     )
 
 
@@ -307,19 +307,21 @@ def _left_out(problem: Problem, start: Start, options: Options) -> LeftOut | Non
     if options.rules.held == "walk" and strength is not None and not clipped:
         numbers = not strength.classes
         found = leave_out(start.posterior, problem.batches, loss, start.n, options.seed, numbers=numbers)
-    return None if ranks.largest(float(found is None)) else found
+    return None if distributed.largest(float(found is None)) else found
 
 
 def _restored(trainer: Trainer, folder: RunFolder | None) -> list[Record]:
     """The history up to the last checkpoint, with the trainer of every process where it was then."""
     history: list[Record] = folder.restore(trainer) if folder is not None else []
-    if ranks.world() == 1:
+    if distributed.world() == 1:
         return history
     tensors, values = trainer.state()
-    values, history = ranks.document_from_first([values, history])
+    values, history = distributed.document_from_first([values, history])
     if history:
-        content = ranks.bytes_from_first(save_bytes({k: v.detach().cpu().contiguous() for k, v in tensors.items()}))
-        if ranks.rank():
+        content = distributed.bytes_from_first(
+            save_bytes({k: v.detach().cpu().contiguous() for k, v in tensors.items()})
+        )
+        if distributed.rank():
             trainer.load(load_bytes(content), values)
     return history
 
@@ -335,7 +337,7 @@ def _train(trainer: Trainer, history: list[Record], folder: RunFolder | None, te
     except Stopped:
         return True
     except KeyboardInterrupt:
-        if ranks.world() > 1:  # the others are elsewhere: what they hold is not what this process holds
+        if distributed.world() > 1:  # the others are elsewhere: what they hold is not what this process holds
             raise
         return True
     except TrainingError as error:
@@ -348,7 +350,7 @@ def _train(trainer: Trainer, history: list[Record], folder: RunFolder | None, te
 def _settle(trainer: Trainer, problem: Problem) -> None:
     """Bring the network to the state that is measured, and give back the memory that training took."""
     model = trainer.posterior.model
-    ranks.same_weights(model)  # buffers follow the rows that a process has seen
+    distributed.same_weights(model)  # buffers follow the rows that a process has seen
     trainer.curvature = trainer.optimizer = None  # as large as the network, and no longer needed
     give_memory_back()
     estimate_batch_norm(model, problem.batches.ordered(), problem.loss)

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from pactrain import Certificate, PactrainError
-from pactrain.certificate import FORMAT
+from pactrain.certification.certificate import FORMAT
+from pactrain.certification.statement import Statement
 from pactrain.cli.main import main
-from pactrain.statement import Statement
 
 Record = dict[str, Any]
 

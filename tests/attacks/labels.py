@@ -16,10 +16,10 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from pactrain import Certificate, Prior, fit
-from pactrain.augment import augmented
-from pactrain.errors import DataError
+from pactrain.certification.statement import RANK
+from pactrain.problem.augmentation import augmented
+from pactrain.runtime.errors import DataError
 from pactrain.sklearn import PACBayesClassifier
-from pactrain.statement import RANK
 from tests.attacks.forging import pactrain
 from tests.attacks.networks import Rows, memorise, network, separable
 

@@ -8,8 +8,8 @@ import torch
 from torch import Tensor, nn
 
 from pactrain import Certificate, Posterior, Prior, certify, fit
-from pactrain.events import Event
-from pactrain.statement import Caveat, Label
+from pactrain.certification.statement import Caveat, Label
+from pactrain.runtime.events import Event
 from tests.attacks.networks import NOTHING, coin_flips, headline, labels_of, network, separable
 
 # -- the estimated loss ------------------------------------------------------------------------------------------------
@@ -145,8 +145,8 @@ def test_the_drawn_network_is_the_one_that_is_certified(prior_data: float) -> No
     drawn = result.drawn()
     risk = next(s.inputs["risk"] for s in result.certificate.statements if s.bound == "disintegrated")
     if prior_data:
-        from pactrain.batches import split_numbers
-        from pactrain.seeds import prior_seed
+        from pactrain.problem.batches import split_numbers
+        from pactrain.runtime.seeds import prior_seed
 
         rest = split_numbers(200, prior_data, prior_seed(3))[1]
         x, y = x[rest], y[rest]

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from pactrain import Certificate, Posterior, Prior, certify, fit
-from pactrain.audit import copied_rows, shared_rows
-from pactrain.batches import TensorBatches
+from pactrain.certification.audit import copied_rows, shared_rows
+from pactrain.problem.batches import TensorBatches
 from pactrain.sklearn import PACBayesClassifier
 from tests.attacks.forging import pactrain
 from tests.attacks.networks import NOTHING, Rows, coin_flips, headline, labels_of, network, separable

@@ -21,12 +21,12 @@ from scipy import stats
 from torch import nn
 
 import pactrain
-from pactrain.auto import AUTO, CERTIFY
 from pactrain.bounds import KL, Bound, Classic
-from pactrain.certificate import Certificate
-from pactrain.losses import CLIP
-from pactrain.posterior import Posterior, Snapshot
-from pactrain.statement import RANDOMISED, Statement, statement
+from pactrain.certification.certificate import Certificate
+from pactrain.certification.statement import RANDOMISED, Statement, statement
+from pactrain.distributions.posterior import Posterior, Snapshot
+from pactrain.problem.losses import CLIP
+from pactrain.rules.presets import AUTO, CERTIFY
 from tests.statistics.worlds import INPUTS, Rows, World
 
 DELTA = 0.3

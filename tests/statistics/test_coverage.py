@@ -25,12 +25,12 @@ import pactrain.bounds
 from pactrain.bounds import CGF, KL, Bound, Catoni, Classic, Lambda, Quad, SubGaussian, Unbounded
 from pactrain.bounds.held_out import clopper_pearson
 from pactrain.bounds.kl import kl_bound, kl_inverse, monte_carlo
+from pactrain.bounds.moment import Average, Moment
 from pactrain.bounds.moments import ConstantMoment, casado, gamma_free
-from pactrain.bounds.prior_scale import dziugaite_roy
+from pactrain.bounds.prior_price import dziugaite_roy
 from pactrain.bounds.single_draw import disintegrated
-from pactrain.moment import Average, Moment
-from pactrain.statement import FORMULAS
-from pactrain.statements import GAMMA_GRID
+from pactrain.certification.statement import FORMULAS
+from pactrain.certification.statements import GAMMA_GRID
 
 Array = NDArray[np.float64]
 Value = Callable[[float], float]

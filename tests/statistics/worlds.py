@@ -19,10 +19,10 @@ from scipy import stats
 from torch import Tensor, nn
 
 from pactrain import Posterior
-from pactrain.losses import CLIP
-from pactrain.posterior import Snapshot
-from pactrain.seeds import generator
-from pactrain.statement import DRAWN, MEAN, RANDOMISED
+from pactrain.certification.statement import DRAWN, MEAN, RANDOMISED
+from pactrain.distributions.posterior import Snapshot
+from pactrain.problem.losses import CLIP
+from pactrain.runtime.seeds import generator
 
 SIZE = 2048
 INPUTS = 20

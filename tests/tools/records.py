@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import Any
 
 from pactrain import PactrainError
-from pactrain.statement import Statement
+from pactrain.certification.statement import Statement
 
 LABELS = ("certified", "estimated", "heuristic")  # from best to worst
 PROVEN = ("kl", "disintegrated", "test set")

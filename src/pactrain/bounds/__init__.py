@@ -6,14 +6,14 @@ if TYPE_CHECKING:
     from pactrain.bounds.base import Assumptions, Bound
     from pactrain.bounds.bbb import BBB
     from pactrain.bounds.catoni import Catoni
+    from pactrain.bounds.classic import Classic
     from pactrain.bounds.held_out import clopper_pearson
     from pactrain.bounds.kl import KL, kl_inverse
-    from pactrain.bounds.mcallester import Classic
+    from pactrain.bounds.lambda_ import Lambda
     from pactrain.bounds.moments import CGF, SubGaussian, casado, gamma_free
     from pactrain.bounds.objective import Objective
     from pactrain.bounds.quad import Quad
     from pactrain.bounds.single_draw import disintegrated
-    from pactrain.bounds.thiemann import Lambda
     from pactrain.bounds.unbounded import Unbounded
 
 _HOME = {
@@ -23,8 +23,8 @@ _HOME = {
     "Assumptions": "base",
     "Bound": "base",
     "Catoni": "catoni",
-    "Classic": "mcallester",
-    "Lambda": "thiemann",
+    "Classic": "classic",
+    "Lambda": "lambda_",
     "Objective": "objective",
     "Quad": "quad",
     "SubGaussian": "moments",

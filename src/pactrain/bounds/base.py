@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from pactrain.bounds.objective import Objective
-from pactrain.errors import PactrainError
+from pactrain.runtime.errors import PactrainError
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from pactrain.posterior import Posterior
+    from pactrain.distributions.posterior import Posterior
 
 
 @dataclass(frozen=True)

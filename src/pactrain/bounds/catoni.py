@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass
 
 from pactrain.bounds.base import Bound
-from pactrain.errors import PactrainError
+from pactrain.runtime.errors import PactrainError
 
 BETAS = tuple(0.05 * 2 ** (i / 2) for i in range(17))
 """The grid used when no β is given: 0.05 to 12.8."""

@@ -7,7 +7,7 @@ the beta function round to either side, by up to 1e-11 of p for large n, and los
 import math
 
 from pactrain.bounds.kl import binary_kl, kl_inverse
-from pactrain.errors import PactrainError
+from pactrain.runtime.errors import PactrainError
 
 MARGIN = 1e-10
 """By how much the logarithm of a probability is moved to the safe side; rounding is below 1e-11 up to n = 10⁷."""

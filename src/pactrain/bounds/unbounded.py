@@ -15,10 +15,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from pactrain.bounds.moment import Average, Moment, gammas_between
 from pactrain.bounds.objective import Objective
-from pactrain.errors import PactrainError
-from pactrain.moment import Average, Moment, gammas_between
-from pactrain.posterior import Posterior
+from pactrain.distributions.posterior import Posterior
+from pactrain.runtime.errors import PactrainError
 
 Mode = Literal["paper", "cgf"]
 At = Literal["max", "mean"]

@@ -61,7 +61,7 @@ class Where(_Look, _One):
         """Carry it out."""
         from pactrain.data.catalogue import entry_of, fetchable
         from pactrain.data.places import places
-        from pactrain.errors import DataError
+        from pactrain.runtime.errors import DataError
 
         entry = entry_of(self.name)
         found = described(entry, self.data_root)

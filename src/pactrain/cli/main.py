@@ -14,7 +14,7 @@ from pactrain.cli.report import Report
 from pactrain.cli.reproduce import Reproduce
 from pactrain.cli.train import Train
 from pactrain.cli.verify import Verify
-from pactrain.errors import PactrainError
+from pactrain.runtime.errors import PactrainError
 
 Command = (
     Annotated[Train, tyro.conf.subcommand("train")]

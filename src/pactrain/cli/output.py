@@ -10,10 +10,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from pactrain.errors import PactrainError
+from pactrain.runtime.errors import PactrainError
 
 if TYPE_CHECKING:
-    from pactrain.events import Event
+    from pactrain.runtime.events import Event
 
 
 FILE_WIDTH = 160
@@ -33,8 +33,7 @@ def write_result(json_to: str | None, values: dict[str, Any]) -> None:
     """Write a command's result as one JSON object to a file, or to standard output for '-'."""
     if json_to is None:
         return
-    from pactrain.checkpoint import write_json
-    from pactrain.plain import plain
+    from pactrain.runtime.files import plain, write_json
 
     if json_to == "-":
         sys.stdout.write(json.dumps(plain(values)) + "\n")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import tyro
 
 from pactrain.cli.output import console, number, table, write_result
-from pactrain.errors import PactrainError
+from pactrain.runtime.errors import PactrainError
 
 SHOWN = 20
 
@@ -31,8 +31,8 @@ class Predict:
         from pactrain.cli.workshop import read_config, rebuild
         from pactrain.data.encoder import Encoder
         from pactrain.data.graphs import read_graph
+        from pactrain.data.predictions import predict, predict_nodes
         from pactrain.data.tables import read_frame
-        from pactrain.predict import predict, predict_nodes
 
         config = read_config(self.run_folder)
         encoder = Encoder.from_dict(config["preprocess"])
@@ -47,7 +47,7 @@ class Predict:
         if self.out is not None:
             import pandas as pd
 
-            from pactrain.checkpoint import write_atomic
+            from pactrain.runtime.files import write_atomic
 
             try:
                 write_atomic(self.out, pd.DataFrame(rows).to_csv(index=False))

@@ -8,24 +8,24 @@ from typing import Any
 import torch
 from torch import nn
 
-from pactrain.auto import AUTO
-from pactrain.centre import centre_at_zero, only_noise
-from pactrain.certificate import Certificate
+from pactrain.certification.certificate import Certificate
+from pactrain.certification.facts import certificate_of
 from pactrain.cli.workshop import read_config, rebuild, reload_task
 from pactrain.data.encoder import Encoder
 from pactrain.data.task import Task
-from pactrain.errors import DataError, RunError
-from pactrain.events import Callback, silent
-from pactrain.facts import certificate_of
-from pactrain.faint import strengthen
-from pactrain.losses import named_loss, names_classes
+from pactrain.distributions.posterior import Posterior
+from pactrain.distributions.prior import Prior
 from pactrain.models.named import make_model
-from pactrain.posterior import Posterior
-from pactrain.prior import Prior
-from pactrain.prior_training import split_rows
-from pactrain.problem import Problem, read_problem
-from pactrain.runs import load_earlier, read_json
-from pactrain.versions import machine, versions
+from pactrain.problem.losses import named_loss, names_classes
+from pactrain.problem.read import Problem, read_problem
+from pactrain.rules.initial_scale import strengthen
+from pactrain.rules.presets import AUTO
+from pactrain.rules.prior_mean import centre_at_zero, only_noise
+from pactrain.runs.folder import load_earlier, read_json
+from pactrain.runtime.errors import DataError, RunError
+from pactrain.runtime.events import Callback, silent
+from pactrain.runtime.versions import machine, versions
+from pactrain.training.prior_from_data import split_rows
 
 ELSEWHERE = 1e-4
 """Difference that the arithmetic of another machine, or of other versions, may make to a number."""

@@ -12,8 +12,8 @@ from pactrain.cli.output import Bars, console, number, table, write_result
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from pactrain import Result
     from pactrain.data.task import Task
-    from pactrain.fit import Result
 
 
 @dataclass
@@ -75,24 +75,24 @@ class Train:
 
     def run(self) -> int:
         """Carry it out, as one of several processes if torchrun has started them."""
-        from pactrain import ranks
+        from pactrain.runtime import distributed
 
-        with ranks.joined():
-            return self._run(quiet=ranks.rank() > 0)
+        with distributed.joined():
+            return self._run(quiet=distributed.rank() > 0)
 
     def _run(self, *, quiet: bool) -> int:
         screen = console(self.json_to, quiet=quiet)
+        from pactrain import fit
         from pactrain.cli.workshop import (
             newest_unfinished,
             next_folder,
             training_data,
         )
-        from pactrain.fit import fit
+        from pactrain.distributions.prior import Prior
         from pactrain.integrations.tensorboard import TensorBoard
-        from pactrain.losses import named_loss
         from pactrain.models.named import check_model, chosen_model, make_model, source_of
-        from pactrain.prior import Prior
-        from pactrain.runs import check_free
+        from pactrain.problem.losses import named_loss
+        from pactrain.runs.folder import check_free
 
         check_model(self.model)  # before the data, which may take long to read
         if self.out is not None and not self.resume and not quiet:

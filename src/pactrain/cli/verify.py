@@ -11,7 +11,7 @@ from pactrain.cli.output import Bars, console, write_result
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pactrain.certificate import Certificate
+    from pactrain.certification.certificate import Certificate
 
 
 @dataclass
@@ -30,7 +30,7 @@ class Verify:
 
     def run(self) -> int:
         """Carry it out; the exit code is 1 if anything does not agree."""
-        from pactrain.certificate import Certificate
+        from pactrain.certification.certificate import Certificate
 
         screen = console(self.json_to)
         folder = self.certificate if self.certificate.is_dir() else self.run_folder

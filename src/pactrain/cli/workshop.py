@@ -4,16 +4,16 @@ import re
 from pathlib import Path
 from typing import Any
 
-from pactrain.augment import augmented
 from pactrain.data.encoder import Encoder
 from pactrain.data.load import load
 from pactrain.data.task import Task
-from pactrain.errors import DataError, PactrainError, RunError
+from pactrain.distributions.posterior import Posterior
+from pactrain.distributions.prior import Prior
 from pactrain.models.image import image_shape
 from pactrain.models.named import make_model
-from pactrain.posterior import Posterior
-from pactrain.prior import Prior
-from pactrain.runs import is_complete, load_posterior, read_json
+from pactrain.problem.augmentation import augmented
+from pactrain.runs.folder import is_complete, load_posterior, read_json
+from pactrain.runtime.errors import DataError, PactrainError, RunError
 
 
 def training_data(task: Task, augment: str, counts: int) -> Any:

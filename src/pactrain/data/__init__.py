@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pactrain.augment import augmented
     from pactrain.data.images import ImageSet, load_images
+    from pactrain.problem.augmentation import augmented
 
 _HOME = {"ImageSet": "data.images", "augmented": "augment", "load_images": "data.images"}
 

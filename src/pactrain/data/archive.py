@@ -6,7 +6,7 @@ import tarfile
 import tempfile
 from pathlib import Path, PurePosixPath
 
-from pactrain.errors import DataError
+from pactrain.runtime.errors import DataError
 
 LIMIT = 1 << 30
 """Bytes that the files of an archive may take altogether; the largest of ours takes a fifth of it."""

@@ -8,8 +8,8 @@ from typing import Literal
 from pactrain.data.archive import unpack
 from pactrain.data.download import download
 from pactrain.data.places import cache_folder, places
-from pactrain.errors import DataError
-from pactrain.events import Callback, silent
+from pactrain.runtime.errors import DataError
+from pactrain.runtime.events import Callback, silent
 
 Kind = Literal["table", "images", "graph", "text"]
 

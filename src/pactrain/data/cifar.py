@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from pactrain.data.catalogue import files_of
 from pactrain.data.pickled import read_pickled
-from pactrain.errors import DataError
+from pactrain.runtime.errors import DataError
 
 FOLDER = "cifar-10-batches-bin"
 PIXELS = 3 * 32 * 32

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pactrain.errors import DataError
+from pactrain.runtime.errors import DataError
 
 ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?$")
 OTHER = re.compile(r"\d{1,4}[./-]\d{1,2}[./-]\d{1,4}([T ].*)?$")

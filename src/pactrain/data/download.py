@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from pactrain.data.places import cache_folder
-from pactrain.errors import DataError
-from pactrain.events import Callback, Event, silent
+from pactrain.runtime.errors import DataError
+from pactrain.runtime.events import Callback, Event, silent
 
 SECONDS = 30.0
 """Silence of a server after which a download is given up."""

@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pactrain.data.dates import days, is_dates, looks_like_dates
-from pactrain.errors import DataError
+from pactrain.runtime.errors import DataError
 
 Kind = Literal["classification", "regression"]
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pactrain.data.named import data_file
 from pactrain.data.text import Text
-from pactrain.errors import DataError
+from pactrain.runtime.errors import DataError
 
 TOGETHER = "glue_sst2_qnli.json.xz"
 FOLDERS = {"sst2": "SST-2", "qnli": "QNLI"}

@@ -14,8 +14,8 @@ from pactrain.data.download import download
 from pactrain.data.encoder import Encoder
 from pactrain.data.places import data_file
 from pactrain.data.task import Task, split_rows
-from pactrain.errors import DataError
-from pactrain.events import Callback, silent
+from pactrain.runtime.errors import DataError
+from pactrain.runtime.events import Callback, silent
 
 HOME = "https://github.com/abojchevski/graph2gauss/raw/master/data/{}.npz"
 SIZES = {
@@ -171,7 +171,7 @@ def load_graph_task(
 
 
 def _task(name: str, graph: Any) -> GraphTask:
-    from pactrain.nodes import nodes_of
+    from pactrain.problem.graph_nodes import nodes_of
 
     parts: list[NDArray[Any] | None] = []
     for role in ("training", "test"):

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from pactrain.errors import DataError
+from pactrain.runtime.errors import DataError
 
 BYTES = 8
 """IDX's number for the type uint8, the only one these sets use."""

@@ -14,8 +14,8 @@ from pactrain.data.cifar import read_cifar10, read_cifar100
 from pactrain.data.encoder import Encoder, Numeric
 from pactrain.data.idx import read_idx
 from pactrain.data.task import Task
-from pactrain.errors import DataError
-from pactrain.events import Callback, silent
+from pactrain.runtime.errors import DataError
+from pactrain.runtime.events import Callback, silent
 
 FASHION = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
 NAMES: dict[str, tuple[str, ...]] = {

@@ -8,7 +8,7 @@ from pactrain.data.graphs import is_graph_file, load_graph_task
 from pactrain.data.named import load_named
 from pactrain.data.tables import READERS, load_table
 from pactrain.data.task import Task
-from pactrain.errors import DataError
+from pactrain.runtime.errors import DataError
 
 FILE_TEST_FRACTION = 0.2
 """Part of a user's own file that is held out, so that the run ends with an honest score."""

@@ -12,7 +12,7 @@ from pactrain.data.images import NAMES as IMAGES
 from pactrain.data.images import image_task
 from pactrain.data.places import cache_folder, data_file
 from pactrain.data.task import STANDARDISED, STRATIFIED, Kind, Task, fitting_rows, split_rows, task_of
-from pactrain.errors import DataError
+from pactrain.runtime.errors import DataError
 
 HELD_OUT = 0.5
 """Half of scikit-learn's small sets is held out: with less, their test scores are mostly chance."""

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from pactrain.errors import DataError
+from pactrain.runtime.errors import DataError
 
 
 def cache_folder() -> Path:

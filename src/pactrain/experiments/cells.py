@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pactrain.errors import PactrainError
 from pactrain.experiments.compare import spread
 from pactrain.experiments.paper import Number
 from pactrain.experiments.plan import Run
 from pactrain.experiments.store import Row
+from pactrain.runtime.errors import PactrainError
 
 Choose = Literal["validation", "test"]
 CarryOut = Callable[[Sequence[Run]], list[Row]]

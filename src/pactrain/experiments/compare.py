@@ -10,22 +10,22 @@ from typing import Any
 
 from torch import nn
 
+from pactrain import fit
+from pactrain.baselines.grid_search import grid, hold_out
+from pactrain.baselines.plain_training import Settings, rank, train
 from pactrain.data.load import load
 from pactrain.data.task import Task
-from pactrain.dropout import can_drop
-from pactrain.erm import Settings, rank, train
-from pactrain.errors import DataError, PactrainError, TrainingError
-from pactrain.evaluate import Scores, evaluate
-from pactrain.events import Callback, silent
 from pactrain.experiments.backends import BackendName
 from pactrain.experiments.plan import Run
 from pactrain.experiments.runner import carry_out
 from pactrain.experiments.store import Row, Store
-from pactrain.fit import fit
-from pactrain.losses import Loss, named_loss
 from pactrain.models.named import make_model
-from pactrain.problem import read_batches
-from pactrain.search import grid, hold_out
+from pactrain.problem.dropout import can_drop
+from pactrain.problem.losses import Loss, named_loss
+from pactrain.problem.read import read_batches
+from pactrain.problem.scores import Scores, evaluate
+from pactrain.runtime.errors import DataError, PactrainError, TrainingError
+from pactrain.runtime.events import Callback, silent
 
 OURS = "PAC-Bayes"
 
@@ -134,8 +134,8 @@ def final(*, problem: dict[str, Any], settings: dict[str, Any], stop_at: int, se
 
 
 def _test_scores(model: nn.Module, task: Task, loss: Loss) -> Scores:
-    from pactrain.auto import AUTO
-    from pactrain.devices import choose_device
+    from pactrain.rules.presets import AUTO
+    from pactrain.runtime.devices import choose_device
 
     batches = read_batches(model, (task.x_test, task.y_test), AUTO.batch, choose_device("auto"), "test")
     return evaluate(model, batches.ordered(), loss)

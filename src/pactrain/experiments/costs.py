@@ -14,15 +14,15 @@ from typing import Any
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from pactrain.auto import rules_for
+from pactrain.baselines.grid_search import VALIDATION_PART
+from pactrain.certification.risks import CHUNK, CHUNK_DRAWS
 from pactrain.experiments.image_figures import Curves
 from pactrain.experiments.images import CLASSES
 from pactrain.experiments.k_scan import Scan
 from pactrain.experiments.tables import Cell, Table
-from pactrain.history import between_looks, looked_at
 from pactrain.models.image import image_model
-from pactrain.risks import CHUNK, CHUNK_DRAWS
-from pactrain.search import VALIDATION_PART
+from pactrain.rules.presets import rules_for
+from pactrain.training.history import between_looks, looked_at
 
 CPU_RATE = 30e9
 """Operations a second that a core of the machine these recipes were sized on gets out of the narrow networks."""

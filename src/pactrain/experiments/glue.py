@@ -17,18 +17,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pactrain.batches import as_batches
+from pactrain.baselines.plain_training import Settings, train
 from pactrain.data.glue import read_glue
 from pactrain.data.text import DEFAULT, embed
-from pactrain.erm import Settings, train
-from pactrain.evaluate import evaluate
 from pactrain.experiments.cells import CarryOut, Cell, CellResult, Choose, compare
 from pactrain.experiments.gnn import Grid
 from pactrain.experiments.paper import GLUE
 from pactrain.experiments.plan import Run
 from pactrain.experiments.store import Row
-from pactrain.losses import LOSSES
 from pactrain.models.text import text_head
+from pactrain.problem.batches import as_batches
+from pactrain.problem.losses import LOSSES
+from pactrain.problem.scores import evaluate
 
 ROWS, PARTS = 100, 5
 PAIRS = "compared"
@@ -117,7 +117,7 @@ def _dev(task: str, encoder: str) -> tuple[Tensor, Tensor]:
 
 def pac_bayes(*, task: str, encoder: str, seed: int) -> dict[str, Any]:
     """One repeat with `fit`, the scalar prior, and its other defaults."""
-    from pactrain.fit import fit
+    from pactrain import fit
 
     x, y = _rows(task, encoder, seed)
     head = text_head(x.shape[1], 2, seed=seed)

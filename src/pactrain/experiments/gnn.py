@@ -13,17 +13,17 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from pactrain.batches import as_batches
+from pactrain.baselines.plain_training import Settings, train
 from pactrain.data.graphs import NodeSetting, load_graph, with_split
 from pactrain.data.named import data_file
-from pactrain.erm import Settings, train
-from pactrain.errors import DataError
-from pactrain.evaluate import evaluate
 from pactrain.experiments.cells import CarryOut, Cell, CellResult, Choose, compare
 from pactrain.experiments.paper import GNN
 from pactrain.experiments.plan import Run
 from pactrain.experiments.store import Row
-from pactrain.losses import LOSSES
+from pactrain.problem.batches import as_batches
+from pactrain.problem.losses import LOSSES
+from pactrain.problem.scores import evaluate
+from pactrain.runtime.errors import DataError
 
 Grid = Literal["full", "coarse"]
 
@@ -102,7 +102,7 @@ def digest_of(graph: str) -> str:
 
 def pac_bayes(*, graph: str, model: str, nodes: NodeSetting, seed: int) -> dict[str, Any]:
     """One split with `fit` and its defaults."""
-    from pactrain.fit import fit
+    from pactrain import fit
 
     data = with_split(load_graph(graph), seed, nodes=nodes)
     network = _network(model, data, seed)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pactrain.checkpoint import write_atomic
-from pactrain.errors import PactrainError
+from pactrain.bounds.moment import Moment
 from pactrain.experiments.image_figures import Curves
 from pactrain.experiments.k_scan import GAMMA1, Ks
-from pactrain.moment import Moment
 from pactrain.report.canvas import INK, MUTED, SERIES, SETTINGS, Format, logarithmic, rendered, stage_line
+from pactrain.runtime.errors import PactrainError
+from pactrain.runtime.files import write_atomic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pactrain.errors import PactrainError
 from pactrain.experiments.cells import CarryOut
 from pactrain.experiments.image_tables import Scale, Settings, common, of_methods, two_stages
 from pactrain.experiments.k_scan import Ks, Scan, put_together
 from pactrain.experiments.tables import Table, metrics_of
+from pactrain.runtime.errors import PactrainError
 
 Metrics = dict[str, Any]
 

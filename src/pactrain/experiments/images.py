@@ -14,21 +14,21 @@ import torch
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from pactrain.augment import augmented
-from pactrain.auto import CERTIFY, Rules, rules_for
-from pactrain.batches import TensorBatches, as_batches
+from pactrain import Result, fit
+from pactrain.baselines.grid_search import hold_out
+from pactrain.baselines.plain_training import Settings, train
+from pactrain.bounds.by_name import BOUNDED
 from pactrain.data.cifar import normalised, read_cifar10, read_cifar100
-from pactrain.devices import choose_device
-from pactrain.erm import Settings, train
-from pactrain.evaluate import Scores, evaluate
-from pactrain.fit import Result, fit
-from pactrain.losses import LOSSES
+from pactrain.distributions.posterior import Posterior
 from pactrain.models.image import image_model
-from pactrain.modes import evaluating
-from pactrain.objectives import BOUNDED
-from pactrain.posterior import Posterior
-from pactrain.search import hold_out
-from pactrain.seeds import derive
+from pactrain.problem.augmentation import augmented
+from pactrain.problem.batches import TensorBatches, as_batches
+from pactrain.problem.losses import LOSSES
+from pactrain.problem.module_modes import evaluating
+from pactrain.problem.scores import Scores, evaluate
+from pactrain.rules.presets import CERTIFY, Rules, rules_for
+from pactrain.runtime.devices import choose_device
+from pactrain.runtime.seeds import derive
 
 Pair = tuple[Tensor, Tensor]
 Looks = Literal["", "curves", "predictors"]

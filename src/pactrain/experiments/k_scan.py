@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from pactrain.auto import AUTO
+from pactrain.bounds.moment import Array, Moment, log_grid
+from pactrain.distributions.posterior import Posterior, mean_abs
+from pactrain.distributions.prior import Prior
 from pactrain.experiments.images import CLASSES, digest_of, images_of
 from pactrain.experiments.plan import Run
 from pactrain.models.image import image_model
-from pactrain.moment import Array, Moment, log_grid
-from pactrain.posterior import Posterior, mean_abs
-from pactrain.prior import Prior
-from pactrain.scan import estimate_moment
+from pactrain.rules.presets import AUTO
+from pactrain.scan.estimate import estimate_moment
 
 GAMMAS = (0.01, 10.0, 40)
 """Lowest and highest γ and their number: the paper's γ2, and a γ1 small enough to stand for zero."""

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pactrain.errors import PactrainError
-from pactrain.plain import plain
-from pactrain.versions import versions
+from pactrain.runtime.errors import PactrainError
+from pactrain.runtime.files import plain
+from pactrain.runtime.versions import versions
 
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 

@@ -6,10 +6,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from pactrain.events import Callback, Event, silent
 from pactrain.experiments.backends import BackendName, open_backend
 from pactrain.experiments.plan import Outcome, Run
 from pactrain.experiments.store import Row, Store
+from pactrain.runtime.events import Callback, Event, silent
 
 
 def carry_out(

@@ -9,10 +9,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from pactrain.events import Callback, silent
 from pactrain.experiments.plan import Run, execute
 from pactrain.experiments.runner import Tally
 from pactrain.experiments.store import Row, Store
+from pactrain.runtime.events import Callback, silent
 
 WAIT = 1.0
 """Seconds between two looks at what the other processes have done."""

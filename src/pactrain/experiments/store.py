@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pactrain.errors import RunError
 from pactrain.experiments.plan import Outcome, Run
+from pactrain.runtime.errors import RunError
 
 SCHEMA = """CREATE TABLE IF NOT EXISTS runs (
     identity TEXT PRIMARY KEY, kind TEXT NOT NULL, config TEXT NOT NULL, seed INTEGER NOT NULL, metrics TEXT, error TEXT,

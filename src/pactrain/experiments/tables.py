@@ -15,12 +15,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pactrain.errors import PactrainError
 from pactrain.experiments import images
 from pactrain.experiments.cells import CarryOut, Choose, chosen_settings
 from pactrain.experiments.paper import Matrix
 from pactrain.experiments.plan import Run
 from pactrain.experiments.store import Row
+from pactrain.runtime.errors import PactrainError
 
 Settings = Mapping[str, Any]
 

@@ -12,9 +12,9 @@ from torch import Tensor
 
 from pactrain.bounds.base import Bound
 from pactrain.bounds.unbounded import Unbounded
-from pactrain.errors import PactrainError
-from pactrain.losses import AnyLoss, Loss, per_example, resolve
-from pactrain.posterior import Posterior
+from pactrain.distributions.posterior import Posterior
+from pactrain.problem.losses import AnyLoss, Loss, per_example, resolve
+from pactrain.runtime.errors import PactrainError
 
 try:
     from lightning import LightningModule

@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from pactrain.errors import PactrainError
-from pactrain.events import Event
-from pactrain.history import is_fresh
+from pactrain.runtime.errors import PactrainError
+from pactrain.runtime.events import Event
+from pactrain.training.history import is_fresh
 
 TERMS = ("risk", "kl_term", "complexity", "kl", "gamma")
 

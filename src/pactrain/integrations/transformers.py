@@ -6,15 +6,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pactrain.auto import AUTO
 from pactrain.bounds.unbounded import Unbounded
-from pactrain.checkpoint import load_state, save_state
-from pactrain.errors import PactrainError
-from pactrain.losses import AnyLoss, per_example, resolve
-from pactrain.posterior import Posterior
-from pactrain.prior import Prior
-from pactrain.scan import estimate_moment
-from pactrain.trainer_state import unique_state
+from pactrain.distributions.posterior import Posterior
+from pactrain.distributions.prior import Prior
+from pactrain.problem.losses import AnyLoss, per_example, resolve
+from pactrain.rules.presets import AUTO
+from pactrain.runtime.errors import PactrainError
+from pactrain.runtime.files import load_state, save_state
+from pactrain.scan.estimate import estimate_moment
+from pactrain.training.state import unique_state
 
 try:
     from transformers import Trainer

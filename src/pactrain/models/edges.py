@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from pactrain.errors import DataError
+from pactrain.runtime.errors import DataError
 
 
 def checked(edge_index: Tensor, nodes: int) -> Tensor:

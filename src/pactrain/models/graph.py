@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pactrain.errors import PactrainError
 from pactrain.models.edges import Attention, Spread, checked
 from pactrain.models.remembered import Remembered
 from pactrain.models.sparse import SparseLinear
+from pactrain.runtime.errors import PactrainError
 
 try:
     from torch_geometric.nn import GATConv, GCNConv

@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from pactrain.errors import PactrainError
 from pactrain.models.cnn import cnn
 from pactrain.models.densenet import densenet
 from pactrain.models.resnet import resnet
 from pactrain.models.vgg import vgg
+from pactrain.runtime.errors import PactrainError
 
 SIDE, SMALLEST = 32, 8
 """Side of the images that the networks take; smaller ones get a black frame, and fewer pixels are no image."""

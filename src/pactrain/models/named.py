@@ -8,10 +8,10 @@ import torch
 from torch import nn
 
 from pactrain.data.encoder import Encoder
-from pactrain.errors import PactrainError
+from pactrain.distributions.prior import fresh_source
 from pactrain.models.image import IMAGE_MODELS, image_model, is_image_model
 from pactrain.models.mlp import mlp
-from pactrain.prior import fresh_source
+from pactrain.runtime.errors import PactrainError
 
 GRAPH_MODELS = ("gcn", "gat", "sage", "appnp")
 MLP = r"mlp(?::(\d+(?:-\d+)*))?"

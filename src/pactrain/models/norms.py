@@ -5,7 +5,7 @@ from typing import Literal
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
-from pactrain.errors import PactrainError
+from pactrain.runtime.errors import PactrainError
 
 Norm = Literal["batch", "group"]
 

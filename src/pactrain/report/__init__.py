@@ -7,9 +7,9 @@ write_figures([Path("runs/digits")], Path("figures"))
 from pathlib import Path
 from typing import Any
 
-from pactrain.checkpoint import write_atomic
-from pactrain.errors import PactrainError, RunError
 from pactrain.report.canvas import Format
+from pactrain.runtime.errors import PactrainError, RunError
+from pactrain.runtime.files import write_atomic
 
 
 def write_report(runs: list[Path], out: Path | None = None) -> Path:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
-from pactrain.checkpoint import write_atomic
+from pactrain.runtime.files import write_atomic
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

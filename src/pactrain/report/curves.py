@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pactrain.history import is_fresh
 from pactrain.report.canvas import (
     INK,
     MUTED,
@@ -22,6 +21,7 @@ from pactrain.report.canvas import (
 )
 from pactrain.report.read import Record, Run
 from pactrain.report.words import measure, shown
+from pactrain.training.history import is_fresh
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,14 +7,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from pactrain.checkpoint import write_atomic
-from pactrain.plain import plain
 from pactrain.report import sections
 from pactrain.report.canvas import Drawing
 from pactrain.report.figures import comparisons, figures
 from pactrain.report.read import Run, read_run
 from pactrain.report.words import duration, headline, score_text, trained, value_of
-from pactrain.versions import versions
+from pactrain.runtime.files import plain, write_atomic
+from pactrain.runtime.versions import versions
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 """Even a name that escaped the escaping could load and run nothing."""

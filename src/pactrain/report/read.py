@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pactrain.certificate import Certificate
-from pactrain.errors import RunError
-from pactrain.moment import Moment
-from pactrain.runs import read_json
+from pactrain.bounds.moment import Moment
+from pactrain.certification.certificate import Certificate
+from pactrain.runs.folder import read_json
+from pactrain.runtime.errors import RunError
 
 Record = dict[str, Any]
 

@@ -4,7 +4,8 @@ import json
 from html import escape
 from typing import Any
 
-from pactrain.certificate import Certificate
+from pactrain.certification.certificate import Certificate
+from pactrain.certification.statement import MEANING
 from pactrain.report.canvas import Drawing
 from pactrain.report.inline import figure_html
 from pactrain.report.read import SCORES, Run
@@ -17,7 +18,6 @@ from pactrain.report.words import (
     score_text,
     value_of,
 )
-from pactrain.statement import MEANING
 
 
 def table(caption: str, columns: list[str], rows: list[list[str]], *, numbers: int) -> str:

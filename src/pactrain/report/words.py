@@ -3,9 +3,9 @@
 import math
 from dataclasses import dataclass, replace
 
-from pactrain.certificate import Certificate
+from pactrain.certification.certificate import Certificate
+from pactrain.certification.statement import MEAN, WHO, Statement, claim
 from pactrain.report.read import Run
-from pactrain.statement import MEAN, WHO, Statement, claim
 
 HOW = {
     "kl": "from the training data, by inverting the binary kl divergence",

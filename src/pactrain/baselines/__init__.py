@@ -1,0 +1,1 @@
+"""Plain training and grid search, to compare with."""

@@ -1,0 +1,229 @@
+"""Plain training (empirical risk minimisation) with the classical regularisers, for comparison."""
+
+import copy
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from pactrain.baselines.weight_noise import noisy
+from pactrain.problem.batches import Batches, TensorBatches
+from pactrain.problem.dropout import dropping
+from pactrain.problem.input_types import as_network_takes
+from pactrain.problem.losses import AnyLoss, per_example, resolve
+from pactrain.problem.module_modes import restored_modes
+from pactrain.problem.read import read_batches
+from pactrain.problem.scores import Scores, evaluate
+from pactrain.problem.untrained import training_mode
+from pactrain.rules.presets import AUTO
+from pactrain.runtime.devices import choose_device
+from pactrain.runtime.errors import DataError, PactrainError, TrainingError
+from pactrain.runtime.seeds import derive, generator, own_randomness, seed_global
+from pactrain.runtime.trained_models import TRAINED
+
+LOOK = 20
+"""Steps between two looks at the validation data, unless said otherwise."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that plain training leaves to the user.
+
+    noise:      standard deviation of the Gaussian noise in the weights at which each step's gradient is taken.
+    dropout:    rate of the network's Dropout layers, or behind its activations if it has none; None leaves it as it is.
+    batch_size: None takes that of `fit`; data that comes in batches of its own keeps them.
+    epochs, steps: the length, one of them; with neither, as many steps as `fit` takes by default.
+    """
+
+    optimizer: Literal["sgd", "adam", "adamw"] = "adam"
+    lr: float = 1e-3
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    noise: float = 0.0
+    dropout: float | None = None
+    batch_size: int | None = None
+    epochs: int | None = None
+    steps: int | None = None
+    schedule: Literal["constant", "cosine"] = "constant"
+
+    def __post_init__(self) -> None:
+        """Refuse what cannot be meant."""
+        if self.optimizer not in ("sgd", "adam", "adamw"):
+            raise PactrainError(f"optimizer {self.optimizer!r} is not known; use sgd, adam or adamw")
+        if self.schedule not in ("constant", "cosine"):
+            raise PactrainError(f"schedule {self.schedule!r} is not known; use constant or cosine")
+        if self.momentum and self.optimizer != "sgd":
+            raise PactrainError(f"momentum={self.momentum} goes with sgd; {self.optimizer} has its own")
+        if self.epochs is not None and self.steps is not None:
+            raise PactrainError("give the length in epochs or in steps, not both")
+        if self.lr <= 0 or min(self.weight_decay, self.noise) < 0 or not 0 <= (self.dropout or 0.0) < 1:
+            raise PactrainError(f"lr must be positive, weight_decay and noise not negative, dropout in [0, 1): {self}")
+        if any(v is not None and v < 1 for v in (self.batch_size, self.epochs, self.steps)):
+            raise PactrainError(f"batch_size, epochs and steps must be at least 1: {self}")
+
+    def length(self, an_epoch: int) -> int:
+        """Number of steps with so many of them in an epoch."""
+        if self.steps is not None:
+            return self.steps
+        return an_epoch * (AUTO.stage1_epochs(an_epoch) if self.epochs is None else self.epochs)
+
+    def make_optimizer(self, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
+        """The torch optimiser."""
+        fused = all(p.is_floating_point() for p in parameters)  # half the time of a step of a small network
+        if self.optimizer == "sgd":
+            return torch.optim.SGD(
+                parameters, lr=self.lr, momentum=self.momentum, weight_decay=self.weight_decay, fused=fused
+            )
+        kind = torch.optim.AdamW if self.optimizer == "adamw" else torch.optim.Adam
+        return kind(parameters, lr=self.lr, weight_decay=self.weight_decay, fused=fused)
+
+    def rate(self, step: int, steps: int) -> float:
+        """The learning rate of a step, counted from 0."""
+        return self.lr if self.schedule == "constant" else 0.5 * self.lr * (1 + math.cos(math.pi * step / steps))
+
+
+DEFAULTS = Settings()
+
+
+@dataclass(frozen=True)
+class Trained:
+    """How a plain training went: the scores at its end on the data it saw and, if it had any, on validation data."""
+
+    steps: int
+    seconds: float
+    train: Scores
+    best_step: int | None = None
+    validation: Scores | None = None
+
+    @property
+    def rank(self) -> tuple[float, float]:
+        """What a search compares: larger is better."""
+        return rank(self.validation) if self.validation is not None else (-math.inf, -math.inf)
+
+
+def rank(scores: Scores) -> tuple[float, float]:
+    """Scores as something to compare, larger is better: accuracy first where there is one, then the loss."""
+    loss = scores["loss"] if math.isfinite(scores["loss"]) else math.inf
+    return scores.get("accuracy", 0.0) if math.isfinite(loss) else -math.inf, -loss
+
+
+def train(
+    model: nn.Module,
+    data: Any,
+    settings: Settings = DEFAULTS,
+    *,
+    loss: str | AnyLoss | None = None,
+    validation: Any = None,
+    stop_at: int | None = None,
+    look: int = LOOK,
+    watch: Callable[[int], None] | None = None,
+    seed: int = 0,
+    device: str | torch.device = "auto",
+) -> Trained:
+    """Train `model` in place on data of any kind that `fit` takes.
+
+    With `validation`, the model ends with the best weights seen on that data, and the step is told; it is looked at every
+    `look` steps.  `stop_at` ends after so many steps of the schedule: to train again on everything as long as was best.
+    `watch` is called with the number of steps at every look.
+
+    >>> X = torch.randn(64, 3, generator=torch.Generator().manual_seed(0)); y = (X[:, 0] > 0).long()
+    >>> train(torch.nn.Linear(3, 2), (X, y), Settings(lr=0.1, steps=50)).train["accuracy"] > 0.9
+    True
+    """
+    started = time.monotonic()
+    where = choose_device(device)
+    model.to(where)
+    with own_randomness(where, seed), restored_modes(model):
+        batches = _read(model, data, settings, where, "training")
+        watched = None if validation is None else _read(model, validation, settings, where, "validation")
+        sample = next(iter(batches.ordered()), None)
+        if sample is None:
+            raise DataError("the training data has no batch")
+        chosen = resolve(loss, sample)
+        as_network_takes(model, batches, chosen)
+        if watched is not None:
+            as_network_takes(model, watched, chosen)
+        length = settings.length(_steps_of(batches))
+        until = length if stop_at is None else min(stop_at, length)
+        best = None if watched is None else _Best(model, watched, chosen)
+        training_mode(model)
+        TRAINED.add(model)  # its weights are no data-free prior mean any more
+        with dropping(model, settings.dropout):
+            for step in _steps(model, batches, chosen, settings, length, until, seed, where):
+                if step % look and step != until:
+                    continue
+                if best is not None:
+                    best.look(step)
+                if watch is not None:
+                    watch(step)
+        if best is not None:
+            model.load_state_dict(best.weights)
+        scores = evaluate(model, batches.ordered(), chosen)
+    seconds = time.monotonic() - started
+    if best is None:
+        return Trained(until, seconds, scores)
+    return Trained(until, seconds, scores, best.step, best.scores)
+
+
+def _read(model: nn.Module, data: Any, settings: Settings, device: torch.device, role: str) -> Batches:
+    size = settings.batch_size
+    rules = AUTO if size is None else AUTO.replace(batch_size=size, large_batch_size=size)
+    return read_batches(model, data, rules.batch, device, role)
+
+
+def _steps_of(batches: Batches) -> int:
+    source = batches.epoch(0) if isinstance(batches, TensorBatches) else batches.ordered()
+    return sum(1 for _ in source)
+
+
+def _steps(
+    model: nn.Module,
+    batches: Batches,
+    loss: AnyLoss,
+    settings: Settings,
+    length: int,
+    until: int,
+    seed: int,
+    device: torch.device,
+) -> Iterator[int]:
+    """Take the steps, telling the number taken after each."""
+    weights = [p for p in model.parameters() if p.requires_grad]
+    optimizer = settings.make_optimizer(weights)
+    noise = generator(device, seed, "weight noise")
+    done, epoch = 0, 0
+    while done < until:
+        seed_global(derive(seed, "dropout", epoch))
+        for batch in batches.epoch(derive(seed, "order", epoch)):
+            for group in optimizer.param_groups:
+                group["lr"] = settings.rate(done, length)
+            optimizer.zero_grad(set_to_none=True)
+            with noisy(weights, settings.noise, noise):
+                value = per_example(loss, model, batch).mean()
+                value.backward()
+            optimizer.step()
+            done += 1
+            if (done % LOOK == 0 or done == until) and not bool(torch.isfinite(value)):
+                raise TrainingError(f"the loss became {value.item()} by step {done}; take a smaller learning rate")
+            yield done
+            if done >= until:
+                return
+        epoch += 1
+
+
+class _Best:
+    """The best weights seen so far on validation data."""
+
+    def __init__(self, model: nn.Module, batches: Batches, loss: AnyLoss) -> None:
+        self.model, self.batches, self.loss = model, batches, loss
+        self.step, self.scores = 0, evaluate(model, batches.ordered(), loss)
+        self.weights: dict[str, Tensor] = copy.deepcopy(model.state_dict())
+
+    def look(self, step: int) -> None:
+        """Keep the present weights if they are better."""
+        scores = evaluate(self.model, self.batches.ordered(), self.loss)
+        if rank(scores) > rank(self.scores):
+            self.step, self.scores, self.weights = step, scores, copy.deepcopy(self.model.state_dict())

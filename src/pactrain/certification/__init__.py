@@ -1,0 +1,1 @@
+"""What is proved about a trained network: measuring, charging, stating, checking."""

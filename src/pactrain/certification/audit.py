@@ -1,0 +1,182 @@
+"""Fingerprints of data and weights, and signs that data is not what a certificate needs."""
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pactrain.certification.statement import Caveat
+from pactrain.problem.batches import Batches, TensorBatches
+from pactrain.problem.graph_nodes import Nodes, shared_nodes
+
+EXACT, LOOKED_AT, COMPARISONS = 100, 2000, 500_000_000
+"""Repeated rows whose repeats are counted, rows whose near repeats are, and numbers that are compared at most for either."""
+
+NEAR = 2
+"""Columns in which a near repeat may differ, besides the target: another category changes two columns of zeros and ones."""
+
+MOST_NUMBERS = 50_000_000
+"""Numbers in a table that is put together from batches to look for copies."""
+
+
+def digest_tensors(tensors: Iterable[Tensor]) -> str:
+    """Fingerprint of the values, shapes and types of tensors."""
+    state = hashlib.blake2b(digest_size=16)
+    for t in tensors:
+        _feed(state, t)
+    return state.hexdigest()
+
+
+def digest_data(batches: Batches) -> str:
+    """Fingerprint of the data in the order it is read."""
+    return digest_tensors(t for batch in batches.ordered() for t in _tensors(batch))
+
+
+def _feed(state: Any, tensor: Tensor) -> None:
+    flat = tensor.detach().cpu().contiguous()
+    state.update(f"{tuple(flat.shape)}{flat.dtype}".encode())
+    state.update(flat.reshape(-1).view(torch.uint8).numpy().tobytes() if flat.numel() else b"")
+
+
+def _tensors(batch: Any) -> Iterable[Tensor]:
+    if isinstance(batch, Tensor):
+        yield batch
+    elif isinstance(batch, Mapping):
+        for key in sorted(batch, key=str):
+            yield from _tensors(batch[key])
+    elif isinstance(batch, (tuple, list)):
+        for item in batch:
+            yield from _tensors(item)
+
+
+def row_digests(batches: TensorBatches) -> list[bytes]:
+    """A fingerprint of each row, inputs and target together."""
+    columns = [t.detach().cpu().contiguous().reshape(len(t), -1) for t in batches.tensors]
+    blocks = [c.view(torch.uint8).numpy() for c in columns]
+    return [
+        hashlib.blake2b(b"".join(block[i].tobytes() for block in blocks), digest_size=16).digest()
+        for i in range(len(columns[0]))
+    ]
+
+
+def shared_rows(first: Batches, second: Batches) -> int:
+    """How many rows, or nodes of a graph, of `second` are copies of those of `first`; 0 where that cannot be seen."""
+    one, other = (next(iter(b.ordered()), None) for b in (first, second))
+    if isinstance(one, Nodes) and isinstance(other, Nodes):
+        return shared_nodes(one, other)
+    here, there = as_table(first), as_table(second)
+    if here is None or there is None:
+        return 0
+    known = set(row_digests(here))
+    found = [i for i, row in enumerate(row_digests(there)) if row in known]
+    return 0 if by_chance(here, there, found) else len(found)
+
+
+def copied_rows(table: TensorBatches) -> list[int]:
+    """Numbers of the rows that are copies of earlier ones; none where rows of such data repeat by chance."""
+    first: dict[bytes, int] = {}
+    found = [i for i, row in enumerate(row_digests(table)) if first.setdefault(row, i) != i]
+    return [] if by_chance(table, table, found) else found
+
+
+def distinct(batches: Batches) -> tuple[Batches, int]:
+    """The data with every copied row once, and the number of copies left out (of arrays: other data stays as it is)."""
+    if not isinstance(batches, TensorBatches) or not (copies := copied_rows(batches)):
+        return batches, 0
+    kept = torch.ones(len(batches), dtype=torch.bool)
+    kept[copies] = False
+    return batches.picked(kept.nonzero()[:, 0]), len(copies)
+
+
+def by_chance(table: TensorBatches, other: TensorBatches, found: Sequence[int]) -> bool:
+    """True if rows of `other`, found in `table`, are there by chance: pairs of rows that differ a little are as common.
+
+    Where a table has few distinct values, rows repeat; then there are at least as many near repeats, which differ in one or
+    two columns of four or more, in one of two or three, or in the target alone.  Copies of rows come without near repeats.
+    """
+    if not found:
+        return True
+    exact = [_repeats(table, other, i)[0] - (other is table) for i in found[:: _step(table, len(found), EXACT)]]
+    near = [_repeats(table, other, i)[1] for i in range(0, len(other), _step(table, len(other), LOOKED_AT))]
+    return sum(near) / len(near) * len(other) >= sum(exact) / len(exact) * len(found)
+
+
+def _step(table: TensorBatches, rows: int, most: int) -> int:
+    """Every how manyth of some rows is compared with the table."""
+    numbers = sum(t.numel() for t in table.tensors)
+    return -(-rows // max(3, min(most, COMPARISONS // max(1, numbers))))
+
+
+def _repeats(table: TensorBatches, other: TensorBatches, row: int) -> tuple[int, int]:
+    """How many rows of `table` equal a row of `other`, and how many nearly do."""
+    *features, target = [
+        (t != own[row]).reshape(len(t), -1).sum(1) for t, own in zip(table.tensors, other.tensors, strict=True)
+    ]
+    inputs = sum(features) if features else target
+    assert isinstance(inputs, Tensor)
+    columns = sum(t[0].numel() for t in table.tensors[: len(features)])
+    same = (inputs == 0) & (target == 0)
+    return int(same.sum()), int((~same & (inputs <= min(NEAR, columns // 2))).sum())
+
+
+def as_table(batches: Batches) -> TensorBatches | None:
+    """The rows of data side by side, None where batches are not rows of tensors, or are too many to hold."""
+    if isinstance(batches, TensorBatches):
+        return batches
+    parts: list[list[Tensor]] = []
+    numbers = 0
+    for batch in batches.ordered():
+        tensors = list(_tensors(batch))
+        numbers += sum(t.numel() for t in tensors)
+        shapes = [t.shape[1:] for t in tensors if t.ndim]
+        same = len({len(t) for t in tensors if t.ndim}) == 1 and len(shapes) == len(tensors)
+        if of_a_graph(batch) or not same or numbers > MOST_NUMBERS:
+            return None
+        parts.append(tensors)
+    kinds = {tuple((t.shape[1:], t.dtype) for t in tensors) for tensors in parts}
+    return TensorBatches(tuple(map(torch.cat, zip(*parts, strict=True))), 1) if len(kinds) == 1 else None
+
+
+def of_a_graph(batch: Any) -> bool:
+    """True if the examples of a batch are nodes of a graph."""
+    parts = [batch, *batch] if isinstance(batch, (tuple, list)) else [batch]
+    return any(hasattr(part, "edge_index") or (isinstance(part, Mapping) and "edge_index" in part) for part in parts)
+
+
+def data_caveats(batches: Batches) -> list[Caveat]:
+    """Reasons, visible in the data itself, why its examples are not independent draws."""
+    if of_a_graph(next(iter(batches.ordered()))):
+        return [Caveat("nodes of one graph are not independent examples; judge the network on nodes it has not seen")]
+    if isinstance(batches, TensorBatches):
+        return []
+    if _changes(batches):
+        return [
+            Caveat(
+                "the data changes from one reading to the next (augmentation?), so n does not count independent examples; "
+                "certify with the augmentation switched off"
+            )
+        ]
+    table = as_table(batches)
+    copies = copied_rows(table) if table is not None else []
+    return [Caveat(f"{len(copies):,} rows are copies of others; remove them")] if copies else []
+
+
+def _changes(batches: Batches) -> bool:
+    """True if the multiset of rows differs between two readings; shuffling alone does not count."""
+    return _unordered(batches) != _unordered(batches)
+
+
+def _unordered(batches: Batches) -> int:
+    """A fingerprint of the rows that does not depend on their order."""
+    total = 0
+    for batch in batches.ordered():
+        tensors = [t.detach().cpu().contiguous() for t in _tensors(batch)]
+        rows = {len(t) for t in tensors if t.ndim}
+        if len(rows) != 1:
+            total += int(digest_tensors(tensors), 16)
+            continue
+        whole = TensorBatches(tuple(t for t in tensors if t.ndim), 1)
+        total += sum(int.from_bytes(row, "little") for row in row_digests(whole))
+    return total

@@ -1,0 +1,106 @@
+"""Reasons in the network, in the data and in the measuring why a certificate's numbers carry no better label."""
+
+from collections.abc import Mapping, Sequence
+
+from torch import nn
+
+from pactrain.certification.audit import digest_tensors, shared_rows
+from pactrain.certification.risks import Risks
+from pactrain.certification.statement import Caveat, Statement
+from pactrain.problem.batches import Batches, BoundRows, PriorRows, TensorBatches
+from pactrain.problem.module_modes import batch_norms
+from pactrain.runtime.trained_models import TRAINED
+
+
+def seen_before(model: nn.Module) -> list[Caveat]:
+    """A caveat for a network that `fit` has trained in this process."""
+    if model not in TRAINED:
+        return []
+    return [
+        Caveat(
+            "pactrain trained the network before, so its initial weights may have seen these examples; build it anew"
+        )
+    ]
+
+
+def model_caveats(model: nn.Module) -> list[Caveat]:
+    """A caveat for running statistics of BatchNorm."""
+    if not batch_norms(model):
+        return []
+    return [
+        Caveat(
+            "BatchNorm's running statistics come from the training data and are not counted in the divergence; convert "
+            "the network before training with pactrain.models.to_group_norm"
+        )
+    ]
+
+
+def buffer_digests(model: nn.Module) -> dict[str, str]:
+    """Fingerprints of all buffers by name, but for those of BatchNorm, which have a caveat of their own."""
+    normed = {id(b) for m in batch_norms(model) for b in m.buffers()}
+    return {name: digest_tensors([b]) for name, b in model.named_buffers() if id(b) not in normed}
+
+
+def buffer_caveats(model: nn.Module, before: Mapping[str, str]) -> list[Caveat]:
+    """A caveat for buffers that are not what they were before the counted examples were seen."""
+    changed = [name for name, digest in buffer_digests(model).items() if before.get(name) != digest]
+    if not changed:
+        return []
+    return [
+        Caveat(
+            f"training changed the buffers {', '.join(changed)}, which come from the training data and are not counted in "
+            "the divergence; leave out the layers that keep them (spectral_norm, running statistics)"
+        )
+    ]
+
+
+def dropout_note(model: nn.Module) -> list[str]:
+    """What is said of a network with dropout."""
+    layers = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
+    if any((isinstance(m, layers) and m.p > 0) or _drops_inside(m) for m in model.modules()):
+        return ["dropout is switched off in the predictor that these numbers speak of"]
+    return []
+
+
+def _drops_inside(module: nn.Module) -> bool:
+    """True for attention and recurrent layers, which keep the rate of their own dropout as a number."""
+    rate = getattr(module, "dropout", None)
+    return isinstance(rate, float) and rate > 0
+
+
+def measuring_notes(statements: Sequence[Statement], risks: Risks) -> list[str]:
+    """A note if more draws would lower a bound on the 0-1 error by over a tenth."""
+    for s in statements:
+        if s.bound == "kl" and s.quantity == "0-1 error" and not s.vacuous:
+            exact = dict(s.inputs) | {"values": 10**12}
+            if s.value - Statement(**{**s.__dict__, "inputs": exact}).recompute() > 0.1 * s.value:
+                return [f"measuring with {risks.values:,} draws costs over a tenth of the 0-1 bound; ask for more"]
+    return []
+
+
+def leaks(batches: Batches, held_out: Batches) -> list[str]:
+    """Reasons why held-out rows are not independent of the training rows."""
+    common = shared_rows(batches, held_out)
+    if not common:
+        return []
+    return [f"{common:,} test rows are also in the training data, so the test set proves nothing; remove them"]
+
+
+def check_disjoint(prior_part: PriorRows, bound_part: BoundRows) -> list[Caveat]:
+    """A caveat if rows that the prior was trained on are counted too."""
+    common = shared_rows(prior_part, bound_part)
+    if not common:
+        return []
+    return [
+        Caveat(f"{common:,} rows stand both in the prior's part and in the counted part of the data; remove copies")
+    ]
+
+
+def counting_remarks(batches: Batches) -> list[str]:
+    """What is said of an objective that counts augmented copies as examples."""
+    if not isinstance(batches, TensorBatches) or batches.counts == 1:
+        return []
+    return [
+        f"the objective that was trained with counted every example {batches.counts} times (heuristic: augmented copies are "
+        "not independent examples); apart from the heuristic numbers, everything here counts it once"
+    ]

@@ -1,0 +1,17 @@
+"""Statements about losses that are counted in units of the target."""
+
+from dataclasses import replace
+
+from pactrain.certification.certificate import Certificate
+from pactrain.rules.units import unit_text
+
+
+def named_in_units(certificate: Certificate, target: float, degree: int) -> Certificate:
+    """The certificate whose losses say which units they are in."""
+    if target == 1:
+        return certificate
+    unit = f", in units of {unit_text(target**degree)}"
+    statements = tuple(
+        s if s.quantity == "0-1 error" else replace(s, quantity=s.quantity + unit) for s in certificate.statements
+    )
+    return replace(certificate, statements=statements, digest="")

@@ -1,0 +1,111 @@
+"""A prior that has seen the counted examples, told by what its mean network can do.
+
+Weights that were trained on the counted examples make every bound that is centred at them void, and nothing in the weights says
+so: they may have been copied, loaded from a file, or trained in another process.  But the network at the prior's mean is then
+better than it can be by luck: better than the best constant answer, and better than the same network with the entries of each weight
+tensor shuffled, which is as random as fresh weights are.  (Fresh weights alone often beat a constant answer: of two classes
+that lie apart, half of all random networks do.)
+"""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pactrain.certification.statement import Caveat
+from pactrain.distributions.posterior import Posterior
+from pactrain.problem.batches import Batches
+from pactrain.problem.constant_answer import ConstantAnswer, best_constant
+from pactrain.problem.losses import AnyLoss
+from pactrain.problem.module_modes import evaluating
+from pactrain.problem.scores import measure
+from pactrain.runtime.seeds import generator
+
+CHANCE = 1e-3
+"""Probability with which a network as good as the best constant answer looks better than it."""
+
+SHUFFLES = 200
+"""Shuffled networks that a suspicious network has to beat, all of them; the first that is as good clears it."""
+
+EXAMPLES = 500
+"""Examples on which shuffled networks are measured."""
+
+
+def initial_caveats(posterior: Posterior, batches: Batches, loss: AnyLoss, *, seed: int) -> list[Caveat]:
+    """Judge the network that a prior's training on rows of its own begins with: it may have seen the counted rows before."""
+    with evaluating(posterior.model):
+        advice = "build the network anew"
+        return prior_caveats(posterior, batches, loss, best_constant(batches, loss), seed=seed, advice=advice)
+
+
+@torch.no_grad()
+def prior_caveats(
+    posterior: Posterior,
+    batches: Batches,
+    loss: AnyLoss,
+    constant: ConstantAnswer | None,
+    *,
+    seed: int,
+    advice: str = "use prior_data",
+) -> list[Caveat]:
+    """A caveat if the network at the prior's mean is better than chance on the counted examples and no source is stated."""
+    if posterior.prior_source is not None or constant is None:
+        return []
+    with _holding(posterior, posterior.prior_mean) as model:
+        scores = measure(model, batches.ordered(), loss)
+    if not _better(scores, constant) or not _beats_shuffles(posterior, batches.subset(EXAMPLES, seed), loss, seed):
+        return []
+    found = f"{100 * scores['accuracy']:.1f} % correct" if "accuracy" in scores else f"loss {scores['loss']:.3g}"
+    trivial = f"{100 * (1 - (constant.error or 0)):.1f} %" if "accuracy" in scores else f"{constant.loss:.3g}"
+    return [
+        Caveat(
+            f"the initial network is better on the counted examples than chance allows ({found}; a constant answer: {trivial}), "
+            f"so its weights may have been trained on them; {advice}, or, if they come from other data, say from where "
+            '(Prior(source="…"))'
+        )
+    ]
+
+
+def _better(scores: dict[str, float], constant: ConstantAnswer) -> bool:
+    """True if a network as good as the constant answer has such scores with a probability of less than `CHANCE`."""
+    n = int(scores["n"])
+    if "accuracy" in scores and constant.error is not None:
+        from scipy.stats import binom
+
+        return bool(binom.cdf(round((1 - scores["accuracy"]) * n), n, constant.error) < CHANCE)
+    error = float(constant.losses.std(correction=0)) / math.sqrt(n)
+    return scores["loss"] < constant.loss - 3.1 * error
+
+
+def _beats_shuffles(posterior: Posterior, subset: list[Any], loss: AnyLoss, seed: int) -> bool:
+    """True if the network at the prior's mean beats every one of the same networks with shuffled weights."""
+    source = generator(posterior.log_std.device, seed, "shuffled priors")
+    scales = posterior.units if posterior.units is not None else torch.ones_like(posterior.prior_mean)
+    with _holding(posterior, posterior.prior_mean) as model:
+        mine = _badness(model, subset, loss)
+    for _ in range(SHUFFLES):
+        weights = (posterior.prior_mean / scales).clone()
+        for at in posterior.parameter_slices:
+            order = torch.randperm(at.stop - at.start, generator=source, device=weights.device)
+            weights[at] = weights[at][order]
+        with _holding(posterior, weights * scales) as model:
+            if _badness(model, subset, loss) <= mine:
+                return False
+    return True
+
+
+def _badness(model: nn.Module, subset: list[Any], loss: AnyLoss) -> float:
+    scores = measure(model, iter(subset), loss)
+    return 1 - scores["accuracy"] if "accuracy" in scores else scores["loss"]
+
+
+@contextmanager
+def _holding(posterior: Posterior, weights: Tensor) -> Iterator[nn.Module]:
+    """Inside the block the model has these weights, flat; afterwards its own, bit for bit."""
+    with posterior.shifted(None):
+        for p, at in zip(posterior.means(), posterior.parameter_slices, strict=True):
+            p.copy_(weights[at].view_as(p))
+        yield posterior.model

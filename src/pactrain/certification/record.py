@@ -1,0 +1,69 @@
+"""What the JSON record of a certificate must look like before any of its numbers is computed again.
+
+A record comes from a file, so everything about it may be wrong.  The fields are those of docs/certificates.md.
+"""
+
+import math
+from typing import Any
+
+from pactrain.runtime.errors import PactrainError
+
+_RECORD: dict[str, type | tuple[type, ...]] = {
+    "format": int, "statements": list, "delta": (int, float), "n": int, "loss": str, "seed": int, "prior_source": str,
+    "caveats": list, "notes": list, "budget": dict, "measured": dict, "hashes": dict, "versions": dict, "digest": str,
+}  # fmt: skip
+_STATEMENT: dict[str, type | tuple[type, ...]] = {
+    "quantity": str, "predictor": str, "label": str, "bound": str, "value": (int, float), "inputs": dict, "prior": str,
+    "when": str, "constant_answer": (int, float, type(None)),
+}  # fmt: skip
+_CAVEAT: dict[str, type | tuple[type, ...]] = {"reason": str, "label": str}
+
+_LABELS = ("certified", "estimated", "heuristic")
+
+_LEAST = dict.fromkeys(("kl", "prior_nats", "errors", "mean_size", "mean_variance", "largest_kl", "largest_k"), 0.0)
+_LEAST |= dict.fromkeys(("n", "weights", "groups"), 1.0)
+_LEAST |= dict.fromkeys(("values", "scale", "gamma", "gamma_min", "gamma_max", "confidence_nats"), math.ulp(0.0))
+"""Smallest possible value of an input, in every formula that has it."""
+
+_WHOLE = ("n", "errors", "weights", "groups")
+
+
+def check_record(values: Any) -> None:
+    """Raise PactrainError unless the fields are there, no others are, and all have the right type and range."""
+    _fields(values, _RECORD, "the certificate")
+    for caveat in values["caveats"]:
+        _fields(caveat, _CAVEAT, "a caveat")
+        _expect(caveat["label"] in _LABELS, f"a caveat has the label {caveat['label']!r}")
+    for number, s in enumerate(values["statements"], 1):
+        where = f"statement {number}"
+        _fields(s, _STATEMENT, where)
+        _expect(s["label"] in _LABELS, f"{where} has the label {s['label']!r}")
+        for name, x in s["inputs"].items():
+            _input(name, x, where)
+
+
+def _fields(holder: Any, types: dict[str, type | tuple[type, ...]], where: str) -> None:
+    _expect(isinstance(holder, dict), f"{where} is not an object")
+    odd = sorted(map(str, holder.keys() ^ types.keys()))
+    _expect(not odd, f"{where} lacks, or should not have: {', '.join(odd)}")
+    for name, kind in types.items():
+        value = holder[name]
+        right = isinstance(value, kind) and not isinstance(value, bool)
+        _expect(right and _finite(value), f"{name} of {where} cannot be {value!r:.40}")
+
+
+def _input(name: str, x: Any, where: str) -> None:
+    number = isinstance(x, int | float) and not isinstance(x, bool) and _finite(x)
+    _expect(number, f"input {name} of {where} is not a number: {x!r:.40}")
+    _expect(x >= _LEAST.get(name, -math.inf), f"input {name} of {where} cannot be {x!r}")
+    _expect(name not in _WHOLE or x == int(x), f"input {name} of {where} is not a whole number: {x!r}")
+
+
+def _finite(value: Any) -> bool:
+    """False for numbers that are infinite, or so large that formulas would overflow."""
+    return not isinstance(value, int | float) or abs(value) < 1e300
+
+
+def _expect(condition: bool, message: str) -> None:
+    if not condition:
+        raise PactrainError(f"this is not a certificate: {message}")

@@ -1,0 +1,91 @@
+"""The prior: N(initial weights, one std a group)."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+from pactrain.runtime.errors import PactrainError
+
+Grouping = Literal["model", "layer", "tensor"] | Mapping[str, Sequence[str]] | Callable[[str], str]
+
+
+@dataclass(frozen=True)
+class Prior:
+    """How the prior's standard deviations are shared, and where they start.
+
+    per:   "model"  one std for all weights (the paper's scalar prior),
+           "layer"  one for each module that owns weights,
+           "tensor" one for each weight tensor (what the paper's authors call a layer),
+           or your own groups: a mapping {group: [parameter names]} or a function from parameter name to group.
+    std:   the starting standard deviation; None means the mean absolute initial weight.
+    learn: stds are learned with the posterior, and the certificate charges for the choice; False keeps `std`, which must
+           then have been chosen without the examples that the bound counts, and is free.
+    source: where the initial weights come from, in your words ("ImageNet, torchvision 0.20"), if they were trained on
+           other data: an initial network that is better than chance on the counted examples is otherwise taken to have
+           seen them, and nothing is certified.  Kept in the certificate.
+
+    >>> Prior(per="model").group_names(["fc.weight", "fc.bias"])
+    ['model', 'model']
+    >>> Prior(per="layer").group_names(["fc.weight", "fc.bias", "scale"])
+    ['fc', 'fc', 'scale']
+    """
+
+    per: Grouping = "layer"
+    std: float | None = None
+    learn: bool = True
+    source: str | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.per, str) and self.per not in ("model", "layer", "tensor"):
+            raise PactrainError(
+                f"prior per={self.per!r} is not known; use 'model', 'layer', 'tensor', "
+                "a mapping {group: [parameter names]} or a function from parameter name to group"
+            )
+        if self.std is not None and not 0 < self.std < float("inf"):
+            raise PactrainError(f"prior std={self.std!r} must be a positive finite number (a standard deviation)")
+        if not self.learn and self.std is None:
+            raise PactrainError("a prior that is not learned needs its std: Prior(std=0.05, learn=False)")
+
+    def fixed(self, std: float, source: str) -> "Prior":
+        """The same groups with a std that is not learned, around weights that come from `source`."""
+        return replace(self, std=std, learn=False, source=source)
+
+    def group_names(self, parameters: Sequence[str]) -> list[str]:
+        """The group of each parameter, in order."""
+        if self.per == "model":
+            return ["model"] * len(parameters)
+        if self.per == "tensor":
+            return list(parameters)
+        if self.per == "layer":
+            return [name.rpartition(".")[0] or name for name in parameters]
+        if callable(self.per):
+            return [str(self.per(name)) for name in parameters]
+        return _from_mapping(self.per, parameters)
+
+
+def fresh_source(seed: int) -> str:
+    """What is said of weights that pactrain itself has drawn."""
+    return f"drawn at random by pactrain, seed {seed}"
+
+
+def trained_source(rows: int, before: str | None) -> str:
+    """What is said of weights that were trained on rows of the data that are not counted."""
+    return f"trained on {rows:,} other rows of the data" + (f"; before that: {before}" if before else "")
+
+
+def _from_mapping(groups: Mapping[str, Sequence[str]], parameters: Sequence[str]) -> list[str]:
+    owner: dict[str, str] = {}
+    for group, names in groups.items():
+        for name in [names] if isinstance(names, str) else names:
+            if name in owner:
+                raise PactrainError(f"parameter {name!r} stands in two prior groups, {owner[name]!r} and {group!r}")
+            owner[name] = group
+    unknown = sorted(set(owner) - set(parameters))
+    missing = [name for name in parameters if name not in owner]
+    if unknown or missing:
+        raise PactrainError(
+            "prior groups must name every trainable parameter exactly once; "
+            + (f"not in the model (or frozen): {unknown}; " if unknown else "")
+            + (f"without a group: {missing}" if missing else "")
+        )
+    return [owner[name] for name in parameters]

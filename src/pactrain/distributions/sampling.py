@@ -1,0 +1,155 @@
+"""Drawing: calls with other weights, standard normal noise, and predictions averaged over draws."""
+
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cache, partial
+from typing import Any, NamedTuple, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.func import functional_call, vmap
+
+from pactrain.problem.losses import scores_of
+from pactrain.problem.module_modes import evaluating
+from pactrain.runtime.errors import PactrainError
+from pactrain.runtime.gave_up import refusing
+from pactrain.runtime.seeds import generator
+from pactrain.runtime.vmap import together
+
+
+def call_with(
+    model: nn.Module, weights: Mapping[str, Tensor], args: Any, kwargs: Mapping[str, Any] | None = None
+) -> Any:
+    """The network's output at these weights, wherever a weight is used."""
+    return functional_call(model, _places(model, weights), args, dict(kwargs or {}), tie_weights=False)
+
+
+def try_with(
+    model: nn.Module, weights: Mapping[str, Tensor], args: Any, kwargs: Mapping[str, Any] | None = None
+) -> Any:
+    """The network's output at these weights, where it need not take the call: whatever it raises becomes `Refused`."""
+    return refusing(functional_call)(model, _places(model, weights), args, dict(kwargs or {}), tie_weights=False)
+
+
+def _places(model: nn.Module, weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """The weights by the names of all places where they are used.
+
+    torch puts back by name, and a module that is known by two names (`self.head = self.body[2]`) would keep the second
+    name's: each place is named once here, and tied weights by all of their places.
+    """
+    own = dict(model.named_parameters())
+    chosen = {id(own[name]): weight for name, weight in weights.items()}
+    return {
+        f"{prefix}.{leaf}" if prefix else leaf: chosen[id(p)]
+        for prefix, module in model.named_modules()  # each module once
+        for leaf, p in module._parameters.items()
+        if p is not None and id(p) in chosen
+    }
+
+
+STREAMS = 2
+"""Streams of noise, each for one part of the weights; a fixed number, so that no result depends on the machine."""
+
+LARGE = 1 << 19
+"""Entries from which starting threads pays."""
+
+
+def fill_normal(out: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    """Fill `out` with standard normal noise that follows from the generator (torch's own if None)."""
+    if out.device.type != "cpu" or out.numel() < LARGE:
+        return out.normal_(generator=generator)
+    seeds = torch.randint(0, 2**62, (STREAMS,), generator=generator).tolist()
+    parts = out.view(-1).tensor_split(STREAMS)
+
+    def fill(part: Tensor, seed: int) -> None:
+        part.normal_(generator=torch.Generator().manual_seed(seed))
+
+    if torch.get_num_threads() == 1:
+        for part, seed in zip(parts, seeds, strict=True):
+            fill(part, seed)
+    else:
+        jobs = [threads().submit(fill, part, seed) for part, seed in zip(parts, seeds, strict=True)]
+        wait(jobs)
+        for job in jobs:
+            job.result()
+    return out
+
+
+@cache
+def threads() -> ThreadPoolExecutor:
+    """One thread a stream, shared by everything that draws noise."""
+    return ThreadPoolExecutor(STREAMS, thread_name_prefix="pactrain")
+
+
+NUMBERS_AT_ONCE = 2**20
+"""Weights, or numbers fed to the network, that are held at once for several draws: more was not faster."""
+
+
+class Drawable(Protocol):
+    """A posterior, as far as drawing predictions needs one."""
+
+    model: nn.Module
+    log_std: nn.Parameter
+    names: tuple[str, ...]
+
+    @property
+    def num_weights(self) -> int:
+        """Number of random weights."""
+
+    def draw(self, generator: torch.Generator | None = None) -> dict[str, Tensor]:
+        """One draw of the random weights by name."""
+
+
+class Prediction(NamedTuple):
+    """Mean and standard deviation over draws, each in the shape of the network's output, in float64."""
+
+    mean: Tensor
+    std: Tensor
+
+
+@torch.no_grad()
+def predict_draws(
+    posterior: Drawable,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    draws: int,
+    seed: int,
+    probabilities: Callable[[Tensor], Tensor] | None,
+) -> Prediction:
+    """Average over `draws` networks; draw i depends on the seed and i only, not on how many are computed at once."""
+    if draws < 2:
+        raise PactrainError(f"draws={draws}: a spread needs at least two draws of the weights")
+    mean, squares, count = torch.zeros(()), torch.zeros(()), 0
+    with evaluating(posterior.model):
+        for output in _outputs(posterior, args, kwargs, draws, seed):
+            values = (output if probabilities is None else vmap(probabilities)(output)).double()
+            new, total = len(values), count + len(values)
+            step = values.mean(0) - mean  # averages of parts put together, without the cancellation of plain sums
+            squares = squares + (values - values.mean(0)).square().sum(0) + step.square() * (count * new / total)
+            mean, count = mean + step * (new / total), total
+    return Prediction(mean, (squares / (count - 1)).sqrt())
+
+
+def _outputs(
+    posterior: Drawable, args: tuple[Any, ...], kwargs: dict[str, Any], draws: int, seed: int
+) -> Iterator[Tensor]:
+    """The network's outputs, some draws at a time, the draws in front."""
+    fed = sum(t.numel() for t in (*args, *kwargs.values()) if isinstance(t, Tensor))
+    size = max(1, NUMBERS_AT_ONCE // max(fed, posterior.num_weights))
+
+    def attempt(weights: dict[str, Tensor]) -> Tensor:
+        return scores_of(try_with(posterior.model, weights, args, kwargs))
+
+    at_once = size > 1
+    for start in range(0, draws, size):
+        indices = range(start, min(draws, start + size))
+        weights = [posterior.draw(generator(posterior.log_std.device, seed, "predict", i)) for i in indices]
+        if at_once:
+            stacked = {name: torch.stack([w[name] for w in weights]) for name in posterior.names}
+            found = together(partial(vmap(attempt), stacked), "Predictions of several draws were")
+            if found is not None:
+                yield found
+                continue
+            at_once = False
+        yield torch.stack([scores_of(call_with(posterior.model, w, args, kwargs)) for w in weights])

@@ -1,0 +1,51 @@
+"""Dropout put into a network for a while, also where it has no Dropout layers."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.modules.dropout import _DropoutNd
+
+from pactrain.runtime.errors import PactrainError
+
+ACTIVATIONS = (nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.PReLU, nn.ELU, nn.SELU, nn.GELU, nn.SiLU, nn.Mish, nn.Tanh)
+"""Layers that dropout is put behind in a network that has no Dropout layer."""
+
+
+def can_drop(model: nn.Module) -> bool:
+    """Has the network a place for dropout?"""
+    return any(isinstance(m, (_DropoutNd, *ACTIVATIONS)) for m in model.modules())
+
+
+@contextmanager
+def dropping(model: nn.Module, rate: float | None) -> Iterator[None]:
+    """Dropout at this rate inside the block, wherever a layer is in train mode.
+
+    Sets the rate of the Dropout layers; a network without any gets dropout behind its activations, by hooks that leave
+    again.  None changes nothing.
+    """
+    layers = [m for m in model.modules() if isinstance(m, _DropoutNd)]
+    if rate is None or (not layers and not rate):
+        yield
+        return
+    if not can_drop(model):
+        raise PactrainError(
+            f"dropout={rate}: the network has no Dropout layer and no activation layer (nn.ReLU, …) to put it behind; "
+            "add nn.Dropout layers to it"
+        )
+
+    def drop(layer: nn.Module, _: object, output: Tensor) -> Tensor:
+        return F.dropout(output, rate, layer.training)
+
+    rates = [layer.p for layer in layers]
+    hooks = [] if layers else [m.register_forward_hook(drop) for m in model.modules() if isinstance(m, ACTIVATIONS)]
+    try:
+        for layer in layers:
+            layer.p = rate
+        yield
+    finally:
+        for layer, before in zip(layers, rates, strict=True):
+            layer.p = before
+        for hook in hooks:
+            hook.remove()

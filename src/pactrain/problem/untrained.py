@@ -1,0 +1,62 @@
+"""The first look at an untrained network: its scores, the number of examples, and shapes that do not fit."""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import nn
+
+from pactrain.problem.batches import Batches, TensorBatches
+from pactrain.problem.losses import AnyLoss
+from pactrain.problem.module_modes import batch_statistics
+from pactrain.problem.scores import Scores, measure
+from pactrain.runtime.errors import DataError, PactrainError
+
+
+def training_mode(model: nn.Module) -> None:
+    """Train mode, unless the user has already put parts of the model into it and left others out."""
+    if not any(m.training for m in model.modules()):
+        model.train()
+
+
+@contextmanager
+def shapes_named(sample: Any) -> Iterator[None]:
+    """torch says which of two matrices did not fit, but not that one of them was the user's data."""
+    try:
+        yield
+    except RuntimeError as error:
+        first = sample[0] if isinstance(sample, (tuple, list)) else None
+        others = isinstance(error, (PactrainError, torch.OutOfMemoryError, NotImplementedError))
+        if others or not isinstance(first, torch.Tensor):
+            raise
+        advice = ""
+        if not first.is_floating_point() and "type" in str(error):
+            advice = f". These are whole numbers ({first.dtype}): let your batches hold floating-point ones, x.float()"
+        raise DataError(
+            f"the network does not take the training data, of which a batch of inputs has the shape {tuple(first.shape)} "
+            f"(examples first): {error}{advice}"
+        ) from error
+
+
+def look_at_data(model: nn.Module, batches: Batches, loss: AnyLoss) -> tuple[Scores, int]:
+    """The untrained network's scores, n, and the number of batches an epoch."""
+    steps = 0
+
+    def counted() -> Iterator[Any]:
+        nonlocal steps
+        for batch in batches.ordered():
+            steps += 1
+            yield batch
+
+    with batch_statistics(model):
+        scores = measure(model, counted(), loss)
+    if isinstance(batches, TensorBatches):
+        steps = batches.steps
+    if not math.isfinite(scores["loss"]):
+        raise DataError(
+            f"the loss of the untrained network is {scores['loss']}; look for NaN or huge values in the inputs and "
+            "targets, and for a logarithm or a division by zero in the loss"
+        )
+    return scores, steps

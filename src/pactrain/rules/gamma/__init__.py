@@ -1,0 +1,1 @@
+"""How strongly the data may move the weights: γ by leave-one-out."""

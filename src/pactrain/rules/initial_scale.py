@@ -1,0 +1,112 @@
+"""Initial weights through which hardly anything passes, made stronger before training.
+
+Through many layers without normalisation torch's usual initial weights pass on a third of the signal each: the scores of CNN13
+differ by 10⁻⁵ between images.  Plain training gets over that in some hundred steps.  Training with a prior centred at
+those weights does not, as the network would have to leave the prior before it can learn anything.  Such a network is started with
+every layer but its last scaled to pass on signals of unit size.
+
+This is decided and measured with random inputs, of which only the shape is that of the data, so the prior stays independent
+of the data.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from pactrain.problem.losses import AnyLoss, Loss
+from pactrain.problem.module_modes import batch_norms, evaluating
+from pactrain.runtime.gave_up import Refused, gave_up, refusing
+from pactrain.runtime.seeds import derive
+
+FAINT = 0.03
+"""Deviation between random inputs, where they reach the last layer, below which a network is faint.  Perceptrons with one to three hidden
+layers are at .26 to .04 and gain nothing, a CNN with three convolutions is at .01, CNN9 at 3·10⁻⁴, CNN13 at 5·10⁻⁶."""
+
+INPUTS = 64
+"""Random inputs that are sent through the network."""
+
+STRENGTHENED = (
+    "layers were scaled before training, measured on random inputs, as the initial weights passed on hardly anything"
+)
+
+Layer = nn.Linear | nn.modules.conv._ConvNd
+
+
+def strengthen(model: nn.Module, batch: Any, loss: AnyLoss, seed: int) -> bool:
+    """Scale the layers of a faint network, in place; False, and nothing changed, for any other.
+
+    batch: of it only the shape of the inputs is looked at; where the network takes more than one tensor, it is left alone.
+
+    >>> from pactrain.problem.losses import LOSSES
+    >>> deep = nn.Sequential(*(part for _ in range(9) for part in (nn.Linear(20, 20), nn.ReLU())), nn.Linear(20, 2))
+    >>> batch = torch.zeros(1, 20), torch.zeros(1).long()
+    >>> [strengthen(deep, batch, LOSSES["cross_entropy"], seed=0) for _ in range(2)]
+    [True, False]
+    """
+    if not (isinstance(loss, Loss) and isinstance(batch, (tuple, list)) and len(batch) == 2):
+        return False
+    inputs = batch[0]
+    if not (isinstance(inputs, Tensor) and inputs.is_floating_point() and inputs.ndim > 1):
+        return False
+    layers = [m for m in model.modules() if isinstance(m, Layer)]
+    if len(layers) < 2 or batch_norms(model):
+        return False
+    weight = layers[0].weight
+    source = torch.Generator().manual_seed(derive(seed, "faint"))
+    noise = torch.randn(INPUTS, *inputs.shape[1:], generator=source).to(weight)
+    met: list[tuple[nn.Module, Tensor]] = []
+    with evaluating(model), torch.no_grad():
+        try:
+            _through(refusing(model), noise, layers, before=lambda layer, x: met.__setitem__(slice(None), [(layer, x)]))
+        except Refused as error:
+            what = "Whether the initial weights pass on enough was not measured with random inputs"
+            gave_up(what, error, instead="they are left as they are")
+            return False
+        if not met or _deviation(met[0][1]) >= FAINT:
+            return False
+        last, done = met[0][0], set[nn.Module]()
+
+        def scale(layer: Any, out: Tensor) -> Tensor | None:
+            if layer is last or layer in done or not layer.weight.requires_grad:
+                return None
+            done.add(layer)
+            bias = torch.zeros(()) if layer.bias is None else layer.bias
+            if not isinstance(layer, nn.Linear):  # a convolution's outputs have their channels before their places
+                bias = bias.reshape(-1, *[1] * (layer.weight.ndim - 2))
+            signal = out - bias
+            size = float(signal.square().mean().sqrt())
+            if size == 0:
+                return None
+            layer.weight /= size
+            return signal / size + bias
+
+        _through(model, noise, layers, after=scale)
+    return True
+
+
+def _deviation(x: Tensor) -> float:
+    return float(x.flatten(1).std(0).mean())
+
+
+def _through(
+    model: Callable[[Tensor], Any],
+    noise: Tensor,
+    layers: list[Any],
+    *,
+    before: Callable[[nn.Module, Tensor], None] | None = None,
+    after: Callable[[nn.Module, Tensor], Tensor | None] | None = None,
+) -> None:
+    """Send noise through the network, and show every layer's input or output on the way."""
+    hooks = []
+    for layer in layers:
+        if before is not None:
+            hooks.append(layer.register_forward_pre_hook(lambda layer, args: before(layer, args[0])))
+        if after is not None:
+            hooks.append(layer.register_forward_hook(lambda layer, _, out: after(layer, out)))
+    try:
+        model(noise)
+    finally:
+        for hook in hooks:
+            hook.remove()

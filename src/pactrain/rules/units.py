@@ -1,0 +1,361 @@
+"""Columns and targets of a table in units of about their own size, which the trained network takes over into its weights.
+
+A network is made for inputs and answers around one.  Where a column has values around 1,000, an untrained network sees little else, and
+the rules, which ask the untrained network, see no more than it does; where answers are around 150, it has to grow a hundredfold before it
+learns anything.  So such data is trained on in units of its own, and afterwards the first layer's weights are divided by those of
+the inputs and the last layer's multiplied by that of the targets:
+
+    W (x / u) = (W / u) x        t (W a + b) = (t W) a + t b
+
+The network then takes the data as it came.  Units are powers of four, so that not a bit of what it computes changes.  Posterior and prior
+remain Gaussians with independent weights; the prior's std is that of its group times a unit of each weight (`Posterior.units`).
+A network that does better on the data as it comes, as one that was trained before will, takes the units into its weights first, so that it
+goes on from what it was.
+
+The data chooses the units.  That nothing is scaled has a probability of `UNSCALED`, fixed beforehand; the rest is shared out equally among one unit for all
+inputs or one for each, with weights that take them over at first or not, and each unit is one of 2 `LARGEST` + 1.  The certificate is charged for the choice, and its
+numbers need no other assumption than before.  Rows that the prior may see anyway (`prior_data`) choose free of charge.
+"""
+
+import copy
+import math
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from pactrain.distributions.posterior import Posterior, Snapshot
+from pactrain.problem.batches import Batches, LoaderBatches, TensorBatches
+from pactrain.problem.losses import AnyLoss, Loss
+from pactrain.problem.read import Problem
+from pactrain.problem.scores import class_shares, entropy, evaluate
+from pactrain.rules.network_ends import Ends, beside, find_ends, same_loss, same_with_units
+from pactrain.runtime.events import Callback, Event
+from pactrain.runtime.gave_up import gave_up
+from pactrain.runtime.trained_models import TRAINED
+
+FAR = 30.0
+"""How far above one the largest size of a column, or how far from it that of the targets, has to be before units are taken.  Sizes are measured where
+a column is not zero, so that ones among zeros have the size of one.  Columns that are small are no reason by themselves, as they may well be dead."""
+
+RARE, DEAD = 0.01, 1e-4
+"""Part of the rows in which a column has to differ from zero, and size beside that of all, for it to have a say in whether columns share a unit."""
+
+FAR_SMALLER = 0.5
+"""Part of the loss in units below which that of the data as it comes shows that the network has learned from data as it comes."""
+
+BASE, LARGEST = 4.0, 9
+"""Units are BASE**k, k from -LARGEST to LARGEST."""
+
+UNSCALED = 0.99
+"""The probability, fixed before any data is seen, that no units are taken; its price is a hundredth of a nat."""
+
+NUMBERS = 1 << 20
+"""Numbers that are brought to float64 at a time."""
+
+NO_ENDS = Ends()
+AnyBatches = TypeVar("AnyBatches", bound=Batches)
+
+
+@dataclass(frozen=True)
+class Units:
+    """Of the inputs, one an input of the first layer, and of the targets; and the price in nats of having chosen them."""
+
+    ends: Ends = NO_ENDS
+    inputs: Tensor | None = None
+    target: float = 1.0
+    nats: float = 0.0
+    ready: bool = False  # do the weights take data as it comes, so that they take the units over first?
+
+    @property
+    def taken(self) -> bool:
+        """Is anything in other units than it came in?"""
+        return self.inputs is not None or self.target != 1
+
+    # -- the data in units ---------------------------------------------------------------------------------------------
+
+    def applied(self, problem: Problem) -> Problem:
+        """The same problem in these units."""
+        if not self.taken:
+            return problem
+        test = None if problem.test is None else self.rows(problem.test)
+        loss, trained_on = self._loss(problem.loss), self._loss(problem.trained_on)
+        if problem.trained_on is problem.loss:
+            trained_on = loss
+        return Problem(self.rows(problem.batches), test, self.pair(problem.sample), loss, trained_on)
+
+    def _loss(self, loss: AnyLoss) -> AnyLoss:
+        return replace(loss, unit=loss.unit * self.target) if isinstance(loss, Loss) else loss
+
+    def rows(self, batches: AnyBatches) -> AnyBatches:
+        """Rows of the data in these units."""
+        if not self.taken:
+            return batches
+        scaled = copy.copy(batches)
+        if isinstance(scaled, TensorBatches):
+            scaled.tensors = self.pair(scaled.tensors)
+        elif isinstance(scaled, LoaderBatches):
+            scaled.source = _Scaled(scaled.source, self)
+        return scaled
+
+    def pair(self, batch: Any) -> Any:
+        """Inputs and targets of a batch in these units."""
+        x, y = batch
+        if self.inputs is not None and self.ends.first is not None:
+            x = x / self.inputs.reshape(beside(self.ends.first, x)).to(x)
+        return x, y if self.target == 1 else y / self.target
+
+    # -- the weights ---------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def in_use(self, model: nn.Module) -> Iterator[None]:
+        """Inside the block the network takes data in units; afterwards, however the block ends, as it came.  A block that fails before anything
+        was trained leaves the weights what they were."""
+        if not self.taken:
+            yield
+            return
+        if self.ready:
+            self._multiply(model, back=True)
+        ended = False
+        try:
+            yield
+            ended = True
+        finally:
+            if ended or self.ready or model in TRAINED:
+                self._multiply(model)
+
+    def teller(self, model: nn.Module, tell: Callback) -> Callback:
+        """The same callback, to which the network is shown as it will be."""
+        if not self.taken:
+            return tell
+
+        def shown(event: Event) -> None:
+            with self.set_aside(model):
+                tell(event)
+
+        return shown
+
+    @contextmanager
+    def set_aside(self, model: nn.Module) -> Iterator[None]:
+        """Inside this block, within that of `in_use`, the network takes data as it came."""
+        self._multiply(model)
+        try:
+            yield
+        finally:
+            self._multiply(model, back=True)
+
+    def doubts(self, model: nn.Module, problem: Problem, given: Problem) -> list[str]:
+        """A reason for doubt if the trained network does, within the block of `in_use`, anything else with rows in units than with rows as they came."""
+        if not self.taken:
+            return []
+        for ours, theirs in ((problem.batches, given.batches), (problem.test, given.test)):
+            if ours is None or theirs is None:
+                continue
+            found = evaluate(model, ours.ordered(), problem.loss)
+            with self.set_aside(model):
+                raw = evaluate(model, theirs.ordered(), given.loss)
+            key = next(k for k in ("accuracy", "rmse", "loss") if k in found)
+            if not math.isclose(found[key], raw[key], rel_tol=1e-3, abs_tol=1e-9):
+                return [
+                    f"the network treats inputs of some sizes specially: in the units that it was trained in its {key} is "
+                    f"{found[key]:.4g}, on the raw data {raw[key]:.4g}; train it without (Rules(units=False), and scale the inputs)"
+                ]
+        return []
+
+    def tell(self, posterior: Posterior, stage1_end: Snapshot | None) -> dict[str, Snapshot]:
+        """Bring them into what the posterior says of the weights; the posterior at the end of stage 1, likewise, by its name."""
+        posterior.change_units(self._scales(posterior.model))
+        if stage1_end is None:
+            return {}
+        if posterior.units is not None:
+            means, log_std = stage1_end.means * posterior.units, stage1_end.log_std + posterior.units.log()
+            stage1_end = replace(stage1_end, means=means, log_std=log_std)
+        return {"end of stage 1": stage1_end}
+
+    @torch.no_grad()
+    def _multiply(self, model: nn.Module, *, back: bool = False) -> None:
+        for name, scale in self._scales(model).items():
+            model.get_parameter(name).mul_(1 / scale if back else scale)
+
+    def _scales(self, model: nn.Module) -> dict[str, Tensor]:
+        """What the weights are multiplied by, of each parameter for which that is not one."""
+        scales: dict[str, Tensor] = {}
+        for name, p in model.named_parameters():
+            scale = torch.ones_like(p)
+            if self.inputs is not None and self.ends.first is not None and p is self.ends.first.weight:
+                scale = scale / self.inputs.reshape(1, -1, *[1] * (p.ndim - 2)).to(scale)
+            if self.ends.last is not None and any(p is own for own in (self.ends.last.weight, self.ends.last.bias)):
+                scale = scale * self.target
+            if bool((scale != 1).any()):
+                scales[name] = scale
+        return scales
+
+    # -- in words ------------------------------------------------------------------------------------------------------
+
+    def told(self) -> dict[str, Any]:
+        """What the configuration of a run says of them."""
+        inputs = None if self.inputs is None else self.inputs.tolist()
+        return {"units": {"inputs": inputs, "target": self.target}} if self.taken else {}
+
+    def remarks(self) -> list[str]:
+        """What the certificate says of them."""
+        if not self.taken:
+            return []
+        parts = []
+        if self.inputs is not None:
+            low, high = float(self.inputs.min()), float(self.inputs.max())
+            parts.append(f"inputs in units of {f'{unit_text(low)} to ' if low < high else ''}{unit_text(high)}")
+        if self.target != 1:
+            losses = unit_text(self.target**self.ends.degree)
+            parts.append(
+                f"targets in units of {unit_text(self.target)}, so that losses are in units of {losses} here and in the history"
+            )
+        price = f" (the choice costs {self.nats:.1f} nats)" if self.nats else ""
+        return [
+            f"trained with {' and '.join(parts)}{price}; the weights have taken the units over, and the network takes and gives "
+            "numbers as they come"
+        ]
+
+
+def losses_in_units(loss: AnyLoss, target: float) -> AnyLoss:
+    """The loss of raw answers and targets, counted in units of the target."""
+    if target == 1 or not isinstance(loss, Loss):
+        return loss
+    own = loss.per_example
+    return replace(loss, per_example=lambda output, answer: own(output / target, answer / target))
+
+
+class _Scaled:
+    """Batches of another source, in units."""
+
+    def __init__(self, source: Iterable[Any], units: Units) -> None:
+        self.source, self.units = source, units
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(self.units.pair, self.source)
+
+
+def unit_text(number: float) -> str:
+    """A unit as people read it."""
+    return f"{number:,.0f}" if number >= 1 else f"{number:.2g}"
+
+
+# -- which units -------------------------------------------------------------------------------------------------------
+
+
+def find_units(model: nn.Module, problem: Problem, seed: int, *, free: bool = False) -> Units:
+    """Units for data that is far from the size of one; none where it is not, or where the network does not take them.
+
+    free: the prior may see these rows, so that nothing is to be paid.
+    """
+    batches, loss = problem.batches, problem.loss
+    if not isinstance(batches, TensorBatches) or len(batches.tensors) != 2 or batches.transform is not None:
+        return Units()
+    x, y = batches.tensors
+    if not (isinstance(loss, Loss) and x.is_floating_point() and x.ndim > 1 and _is_pair(problem.test)):
+        return Units()
+    ends = find_ends(model, x, y, loss, seed)
+    if ends.refused is not None and (_is_far(x) or (y.is_floating_point() and _is_far(y.reshape(-1, 1)))):
+        gave_up(
+            "Inputs or targets far from the size of one were not all scaled, as this could not be tried with random numbers",
+            ends.refused,
+            instead="they are trained on as they came",
+        )
+    if ends.first is None and ends.last is None:
+        return Units()
+    wanted = _units(ends, x, y)
+    for found in (wanted, replace(wanted, target=1.0)):
+        if found.taken and _borne(found, model, batches, loss, seed):
+            found = replace(found, ready=model in TRAINED or _better_as_it_is(found, model, batches, loss))
+            break
+    else:
+        found = Units(nats=-math.log(UNSCALED))
+    return replace(found, nats=0.0) if free else found
+
+
+def _is_far(x: Tensor) -> bool:
+    """True if the largest size of a column is far from one."""
+    sizes = _sizes(x.flatten(1))
+    there = sizes[~sizes.isnan()]
+    return bool(len(there)) and not 1 / FAR <= float(there.max()) <= FAR
+
+
+def _is_pair(batches: Batches | None) -> bool:
+    batch = (0, 0) if batches is None else next(iter(batches.ordered()), (0, 0))
+    return isinstance(batch, (tuple, list)) and len(batch) == 2
+
+
+def _borne(units: Units, model: nn.Module, batches: TensorBatches, loss: Loss, seed: int) -> bool:
+    """Do network and loss bear these units on these rows?"""
+    ends = units.ends
+    if units.target != 1 and not same_loss(loss, units.target, ends.degree, batches.tensors[1]):
+        return False
+    return same_with_units(model, ends, units.inputs, units.target, batches, seed)
+
+
+def _better_as_it_is(units: Units, model: nn.Module, batches: TensorBatches, loss: Loss) -> bool:
+    """Has the network, as it is, a far smaller loss on the data as it comes than on the data in units, and than any constant answer?"""
+    ours = evaluate(model, units.rows(batches).ordered(), loss)["loss"] * units.target**units.ends.degree
+    raw = evaluate(model, batches.ordered(), loss)["loss"]
+    return bool(raw < FAR_SMALLER * ours and raw < _of_a_constant(batches, loss))
+
+
+def _of_a_constant(batches: TensorBatches, loss: Loss) -> float:
+    """The loss of an answer that does not look at the inputs; infinite where we do not know a good one."""
+    y = batches.tensors[1]
+    if loss.task == "classification":
+        shares = class_shares(batches, loss)
+        return math.inf if shares is None else entropy(shares)
+    answers = y.mean(0), y.median(0).values
+    return min(float(loss.per_example(answer.expand_as(y), y).double().mean()) for answer in answers)
+
+
+def _units(ends: Ends, x: Tensor, y: Tensor) -> Units:
+    """Units that the data asks for, and their price."""
+    size = 1.0 if ends.last is None else float(_sizes(y.reshape(-1, 1))[0])
+    target = float(_rounded(torch.tensor(size))) if size > FAR or size < 1 / FAR else 1.0
+    inputs, chosen = None, 1 if ends.last is not None else 0
+    if ends.first is not None:
+        sizes = _sizes(x.flatten(1) if isinstance(ends.first, nn.Linear) else x)
+        inputs, count = _of_inputs(sizes, target != 1)
+        chosen += count
+    price = chosen * math.log(2 * LARGEST + 1) - math.log((1 - UNSCALED) / 4)
+    return Units(ends, None if inputs is None else inputs.to(x), target, price)
+
+
+def _of_inputs(sizes: Tensor, wanted: bool) -> tuple[Tensor | None, int]:
+    """Units of columns of these sizes (NaN where hardly anything is), and how many were chosen.  `wanted`: the targets need one anyway."""
+    there = sizes[~sizes.isnan()]
+    if not len(there):
+        return None, 1
+    large = float(there.max()) > FAR
+    if not (large or wanted or float(there.max()) < 1 / FAR):
+        return None, 1
+    together = _rounded(there.square().mean().sqrt())
+    ratios = there / together
+    alive = (ratios > DEAD) | (there > 1 / FAR)  # a flag beside a price of a million is not dead
+    if large and bool((alive & (ratios < 1 / FAR)).any()):
+        return _rounded(sizes.nan_to_num(1.0)), len(sizes)
+    return (together.expand_as(sizes) if float(together) != 1 else None), 1
+
+
+def _rounded(sizes: Tensor) -> Tensor:
+    """The nearest units."""
+    exponents = (sizes.double().log() / math.log(BASE)).round().clamp(-LARGEST, LARGEST)
+    return torch.pow(torch.full_like(exponents, BASE), exponents)
+
+
+def _sizes(x: Tensor) -> Tensor:
+    """Root mean square of each column, or channel, over what is not zero in it; NaN where that is next to nothing."""
+    squares = torch.zeros(x.shape[1], dtype=torch.float64, device=x.device)
+    there = torch.zeros_like(squares)
+    over = [d for d in range(x.ndim) if d != 1]
+    for part in x.split(max(1, NUMBERS // max(1, x[:1].numel()))):
+        squares += part.double().square().sum(over)
+        there += (part != 0).sum(over)
+    rare = there <= RARE * x.numel() / max(1, x.shape[1])
+    sizes = (squares / there).sqrt()
+    return sizes.masked_fill(rare & ~(sizes > FAR), math.nan)  # a few huge numbers spoil training as many do

@@ -1,0 +1,1 @@
+"""What everything runs on: errors, events, seeds, processes, interrupts, files, devices."""

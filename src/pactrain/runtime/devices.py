@@ -1,0 +1,32 @@
+"""The device that is computed on, and memory given back to the machine."""
+
+import ctypes
+import sys
+from contextlib import suppress
+
+import torch
+
+from pactrain.runtime.errors import PactrainError
+
+
+def choose_device(device: str | torch.device) -> torch.device:
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        chosen = torch.device(device)
+        if chosen.type == "cuda" and not torch.cuda.is_available():
+            raise PactrainError(
+                f"device {device!r}: this machine, or this build of torch, has no CUDA; use cpu or auto"
+            )
+        torch.empty(1, device=chosen)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        raise PactrainError(f"device {device!r} cannot be used ({reason}); use cpu, cuda or auto") from error
+    return chosen
+
+
+def give_memory_back() -> None:
+    """Return what the scan and the leave-one-out have freed to the machine; glibc keeps pieces below 32 MB to itself."""
+    if sys.platform == "linux":
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL(None).malloc_trim(0)

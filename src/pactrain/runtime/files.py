@@ -1,0 +1,113 @@
+"""Files that are written whole or not at all: JSON as plain values, tensors and values of a checkpoint."""
+
+import json
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from pactrain.runtime.errors import RunError
+
+
+def plain(values: Any) -> Any:
+    """The same with tuples as lists, keys as texts, and null for numbers that are not finite."""
+    if isinstance(values, dict):
+        return {str(k): plain(v) for k, v in values.items()}
+    if isinstance(values, (list, tuple)):
+        return [plain(v) for v in values]
+    if isinstance(values, float):
+        return values if values - values == 0 else None
+    return values
+
+
+def write_atomic(path: Path, content: bytes | str) -> None:
+    """Write a file so that a reader, or a crash, sees the old content or the new one and nothing between."""
+    data = content.encode() if isinstance(content, str) else content
+    with _replaced(path) as new:
+        new.write_bytes(data)
+
+
+@contextmanager
+def _replaced(path: Path) -> Iterator[Path]:
+    """A file to write in the block, which takes the place of `path` at its end."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
+    new = Path(name)
+    try:
+        yield new
+        with new.open("rb") as file:
+            os.fsync(file.fileno())
+        new.chmod(0o644)
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)  # there only if something failed
+
+
+def write_json(path: Path, values: Any) -> None:
+    """One JSON document, written atomically.  Numbers that are not finite become null."""
+    write_atomic(path, json.dumps(plain(values), indent=1, allow_nan=False) + "\n")
+
+
+def save_state(path: Path, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
+    """Tensors and plain values in one safetensors file, written atomically and straight from memory: a copy of all would need
+    as much again as training does."""
+    kept: dict[str, Tensor] = {}
+    storages: set[int] = set()
+    for name in sorted(tensors, key=lambda name: -tensors[name].numel()):  # a whole vector before views of it
+        mine = tensors[name].detach().cpu().contiguous()
+        storage = mine.untyped_storage().data_ptr()
+        kept[name] = mine.clone() if storage in storages else mine  # the file takes no two views of one memory
+        storages.add(storage)
+    with _replaced(path) as new:
+        save_file(kept, new, metadata={"values": json.dumps(values)})
+
+
+def load_state(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """The inverse of `save_state`."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            values = json.loads((file.metadata() or {}).get("values", "{}"))
+            return {k: file.get_tensor(k) for k in file.keys()}, values  # noqa: SIM118
+    except (OSError, ValueError, SafetensorError) as error:
+        raise RunError(
+            f"{path} cannot be read as a safetensors file ({error}); start again without resuming"
+        ) from error
+
+
+def pack_optimizer(optimizer: torch.optim.Optimizer) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Any torch optimiser's state as named tensors and plain values."""
+    state = optimizer.state_dict()
+    tensors: dict[str, Tensor] = {}
+    scalars: dict[str, Any] = {}
+    for index, entry in state["state"].items():
+        for key, value in entry.items():
+            if isinstance(value, Tensor):
+                tensors[f"optimizer/{index}/{key}"] = value
+            else:
+                scalars[f"{index}/{key}"] = value
+    return tensors, {"scalars": scalars, "groups": state["param_groups"]}
+
+
+def unpack_optimizer(optimizer: torch.optim.Optimizer, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
+    """Give an optimiser the state that `pack_optimizer` took."""
+    state: dict[int, dict[str, Any]] = {}
+    for name, tensor in tensors.items():
+        if name.startswith("optimizer/"):
+            _, index, key = name.split("/", 2)
+            state.setdefault(int(index), {})[key] = tensor
+    for name, value in values["scalars"].items():
+        index, key = name.split("/", 1)
+        state.setdefault(int(index), {})[key] = value
+    groups = [
+        {k: tuple(v) if isinstance(v, list) and k == "betas" else v for k, v in group.items()}
+        for group in values["groups"]
+    ]
+    optimizer.load_state_dict({"state": state, "param_groups": groups})

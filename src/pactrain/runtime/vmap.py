@@ -1,0 +1,38 @@
+"""Several networks, or one with weights of each example's own, in one pass of vmap; one after the other where a layer does not take that."""
+
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from torch import Tensor
+from torch.func import vmap
+
+from pactrain.runtime.gave_up import TORCHS, Refused, gave_up, is_torchs
+
+T = TypeVar("T")
+
+
+def together(work: Callable[[], T], what: str) -> T | None:
+    """The result of work that uses vmap, or None if it has to be done in a loop, which gives the same and takes longer.
+
+    Layers that torch cannot batch (recurrent ones, control flow that depends on the data) are expected.  Any other refusal by the
+    network or the loss is told.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # vmap warns where it would only loop
+            return work()
+    except (Refused, *TORCHS) as error:
+        if not is_torchs(error):
+            gave_up(
+                f"{what} not computed together", error, instead="they are computed one after the other, more slowly"
+            )
+        return None
+
+
+def rows_of_each(call: Callable[..., Tensor], *batched: Any) -> Tensor:
+    """The rows of output of each network, those of one after those of the other."""
+    outputs: Tensor = vmap(call)(*batched)
+    if outputs.ndim < 2:
+        raise ValueError("the output has no dimension for examples")
+    return outputs.flatten(0, 1)

@@ -1,0 +1,1 @@
+"""The moment of the loss, estimated under the prior before training."""

@@ -1,0 +1,83 @@
+"""Per-example losses of networks drawn from the prior: several networks in one pass where they are small."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.modules.conv import _ConvNd
+
+from pactrain.distributions.posterior import Posterior
+from pactrain.distributions.sampling import try_with
+from pactrain.problem.losses import AnyLoss, Loss, per_example, refusing_loss, scores_of
+from pactrain.runtime.vmap import rows_of_each, together
+
+WEIGHTS_AT_ONCE, EXAMPLES_AT_ONCE = 2**20, 4096
+"""Weights, and examples, of all networks in one pass.  Beyond that the calls that are saved cost less than the cache they take."""
+
+Place = tuple[Tensor, Tensor]  # noise, one entry a weight; log-stds of the prior, one a group
+
+
+class PriorLosses:
+    """Draws prior mean + std·noise and measures them on the same batches.
+
+    `at_once` networks are measured in one pass; what cannot be batched is measured one by one.
+    """
+
+    def __init__(self, posterior: Posterior, batches: list[Any], loss: AnyLoss) -> None:
+        self.posterior, self.batches, self.loss = posterior, batches, loss
+        self.at_once = 1
+        if isinstance(loss, Loss) and all(map(is_plain, batches)) and not convolves(posterior.model):
+            largest = max((len(batch[-1]) for batch in batches), default=1)
+            room = min(WEIGHTS_AT_ONCE // posterior.num_weights, EXAMPLES_AT_ONCE // max(1, largest))
+            self.at_once = max(1, room)
+
+    @torch.no_grad()
+    def at(self, places: Iterable[Place]) -> Iterator[NDArray[np.float64]]:
+        """The losses at each place, in its order."""
+        waiting: list[Place] = []
+        for place in places:
+            waiting.append(place)
+            if len(waiting) >= self.at_once:
+                yield from self._measured(waiting)
+                waiting = []
+        yield from self._measured(waiting)
+
+    def _measured(self, places: list[Place]) -> Iterator[NDArray[np.float64]]:
+        if len(places) > 1:
+            found = together(lambda: self._together(places), "Losses of several networks of the prior were")
+            if found is not None:
+                yield from found
+                return
+            self.at_once = 1
+        for noise, log_std in places:
+            with self.posterior.prior_draw(log_std, noise) as model:
+                losses = [per_example(self.loss, model, batch) for batch in self.batches]
+            yield torch.cat(losses).double().cpu().numpy()
+
+    def _together(self, places: list[Place]) -> NDArray[np.float64]:
+        """All networks' outputs at once, then the loss of all their examples as if they were those of one network."""
+        model, weights, found = self.posterior.model, self.posterior.prior_networks(places), []
+        loss = refusing_loss(self.loss)
+
+        def predict(*inputs: Tensor) -> Tensor:
+            return rows_of_each(lambda own: scores_of(try_with(model, own, inputs)), weights)
+
+        for *inputs, target in self.batches:
+            repeated = target.repeat(len(places), *(1 for _ in target.shape[1:]))
+            found.append(per_example(loss, predict, (*inputs, repeated)).view(len(places), -1))
+        return torch.cat(found, 1).double().cpu().numpy()
+
+
+def is_plain(batch: Any) -> bool:
+    """Is it (inputs, …, target), all of them tensors with one row an example?"""
+    if type(batch) not in (tuple, list) or len(batch) < 2:
+        return False
+    return all(isinstance(t, Tensor) and t.ndim and len(t) == len(batch[-1]) for t in batch)
+
+
+def convolves(model: nn.Module) -> bool:
+    """Are there convolutions?  Those of several networks are done one after the other even in one call, and slower."""
+    return any(isinstance(module, _ConvNd) for module in model.modules())

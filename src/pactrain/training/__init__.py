@@ -1,0 +1,1 @@
+"""Training: the trainer, its schedule, its steps, its state."""

@@ -1,0 +1,70 @@
+"""Training along the walk in γ: after each segment the left-out loss is asked for, and at the end the best state is taken."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pactrain.rules.gamma.trained_leave_one_out import Answer, LeftOut
+from pactrain.rules.gamma.walk import CREDIBLE, FEWEST_EPOCHS, GammaWalk
+from pactrain.runtime import distributed
+from pactrain.training.curvature import CurvatureStds
+from pactrain.training.history import Record
+
+
+class Walker:
+    """Leads training along a walk, and keeps the state of its best place."""
+
+    def __init__(self, walk: GammaWalk, left_out: LeftOut) -> None:
+        self.walk, self.left_out = walk, left_out
+        self._best: dict[str, Tensor] | None = None
+
+    def after_epoch(self, curvature: CurvatureStds, epochs: int, *, over: bool, record: Record) -> tuple[bool, Record]:
+        """Choose the γ of the next segment if this one is over.  Is it the end, and with which record?"""
+        walk, place = self.walk, self.walk.here
+        if not over and walk.part(epochs) == 1:
+            found = self.left_out.ask(walk.gamma, curvature.drawn) if distributed.rank() == 0 else Answer(0.0, 0.0, 0.0)
+            *answer, seen = distributed.from_first(*found, record["train"]["loss"])
+            over = not walk.go_on(Answer(*answer), epochs, seen=seen)
+            if walk.best == place:
+                walk.record, self._best = record, _copied(_whole(curvature))
+            elif place < 0 < walk.here:  # a larger γ was no better: down from the weights of the first
+                self._go_back(curvature)
+        if over and walk.answers and walk.best != place:  # also in the middle of a segment, with no time for more
+            walk.here, record = walk.best, walk.record
+            self._go_back(curvature)
+        return over, record
+
+    def _go_back(self, curvature: CurvatureStds) -> None:
+        """To the best state of the walk."""
+        assert self._best is not None
+        with torch.no_grad():
+            for name, tensor in _whole(curvature).items():
+                tensor.copy_(self._best[name])
+        curvature.follow()
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """The best state's tensors, if there is one yet, and where the walk is."""
+        return self._best or {}, self.walk.state()
+
+    def load(self, best: Mapping[str, Tensor], walk: Mapping[str, Any]) -> None:
+        """Go back to a state."""
+        self.walk.load(walk)
+        self._best = _copied(best) if best else None
+
+
+def _copied(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: t.detach().clone() for name, t in tensors.items()}
+
+
+def _whole(curvature: CurvatureStds) -> dict[str, Tensor]:
+    return {"prior": curvature.posterior.prior_log_std, **curvature.best()}
+
+
+def walker_from(gamma: float, epochs: int, left_out: LeftOut | None, *, most: float, before: float) -> Walker | None:
+    """With so many epochs at one γ, no γ above `most`, and a left-out loss of `before` as the linearised network saw it; None where nothing
+    can be asked, or a segment would be too short."""
+    if left_out is None or epochs < FEWEST_EPOCHS:
+        return None
+    return Walker(GammaWalk(gamma, epochs, most, left_out.settle, CREDIBLE * before), left_out)

@@ -1,0 +1,94 @@
+"""What an epoch leaves in the history: the scores of the mean network, and the bound with its terms."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from pactrain.bounds.base import Bound
+from pactrain.bounds.unbounded import Unbounded
+from pactrain.distributions.posterior import Posterior
+from pactrain.problem.batches import Batches, TensorBatches
+from pactrain.problem.losses import AnyLoss
+from pactrain.problem.module_modes import batch_norms, batch_statistics
+from pactrain.problem.scores import evaluate, measure
+from pactrain.runtime.seeds import derive
+
+Record = dict[str, Any]
+
+HISTORY_EXAMPLES, FEWEST_EXAMPLES, TRAINING_PART = 2048, 512, 4
+"""Most rows on which the history is measured, so that its cost does not grow with the data; of training rows no more than one in
+`TRAINING_PART`, unless that leaves too few: an epoch takes three passes over all of them, and a look should cost little beside it."""
+
+LOOKS = 100
+"""About how many times the network and its divergence are looked at, however many epochs there are: with all data in one batch an epoch is a
+single step, and a look costs as much."""
+
+
+def looked_at(n: int) -> int:
+    """How many of n training rows a look takes."""
+    return min(n, HISTORY_EXAMPLES, max(FEWEST_EXAMPLES, n // TRAINING_PART))
+
+
+def between_looks(epochs: int) -> int:
+    """Epochs from one look to the next, where there will be so many."""
+    return max(1, epochs // LOOKS)
+
+
+def is_fresh(record: Record) -> bool:
+    """Are the scores of a record those of its own epoch?"""
+    return bool(record.get("scores_epoch", record["epoch"]) == record["epoch"])
+
+
+class Measurement:
+    """Measures the same rows of training and test data each time."""
+
+    def __init__(
+        self,
+        posterior: Posterior,
+        bound: Unbounded | Bound,
+        loss: AnyLoss,
+        *,
+        train: Batches,
+        test: Batches | None,
+        seed: int,
+    ) -> None:
+        self.posterior, self.bound, self.loss = posterior, bound, loss
+        n = len(train) if isinstance(train, TensorBatches) else bound.n
+        self._train = train.subset(looked_at(n), derive(seed, "history"))
+        self._test = test.subset(HISTORY_EXAMPLES, derive(seed, "history")) if test is not None else None
+
+    def look(self, epoch: int) -> Record:
+        """The scores of the network as it is, its divergence and stds, and when they were taken."""
+        posterior = self.posterior
+        return {
+            "train": self._scores(self._train),
+            "test": self._scores(self._test) if self._test else None,
+            "kl": float(posterior.kl_by_group().sum()),
+            "prior_std": posterior.prior_std(),
+            "posterior_std": posterior.mean_std(),
+            "scores_epoch": epoch,
+        }
+
+    def __call__(self, risk: float, looked: Record) -> Record:
+        """Everything but where the run is: the mean `risk` of the epoch's steps, what the last look found, and the bound with its terms."""
+        total, gamma, kl_term, complexity = self._terms(risk, looked["kl"])
+        terms = {"bound": total, "gamma": gamma, "kl_term": kl_term, "complexity": complexity}
+        return {"risk": risk, **looked, **terms}
+
+    def _terms(self, risk: float, kl: float) -> tuple[float, float, float, float]:
+        """The bound, γ, and how the bound is made up beside the risk: the divergence's term and the complexity."""
+        bound = self.bound
+        if isinstance(bound, Unbounded):
+            total, gamma, complexity = bound.value(risk, kl, self.posterior.prior_log_std.detach())
+            return total, gamma, (bound.nats + kl) / (gamma * bound.n), complexity
+        total = bound.value(risk, kl)
+        slope_risk, slope_kl = bound.slopes(min(max(risk, 1e-6), 1 - 1e-6), kl)
+        return total, slope_risk / (slope_kl * bound.n), total - risk, 0.0
+
+    def _scores(self, view: Iterable[Any]) -> Record:
+        model = self.posterior.model
+        if batch_norms(model):
+            with batch_statistics(model):
+                scores = measure(model, view, self.loss)
+        else:
+            scores = evaluate(model, view, self.loss)
+        return {k: v for k, v in scores.items() if k != "n"}

@@ -1,0 +1,129 @@
+"""How long training goes on and at what rate: the user's budget, epochs and learning rates."""
+
+import math
+import re
+import sys
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pactrain.rules.gamma.walk import GammaWalk, longest
+from pactrain.rules.presets import Rules
+from pactrain.runtime.errors import PactrainError
+from pactrain.training.state import Progress
+
+if TYPE_CHECKING:
+    from pactrain.rules.presets import Rules
+
+
+_UNITS = dict.fromkeys(("s", "sec", "second", "seconds"), 1.0)
+_UNITS |= dict.fromkeys(("m", "min", "minute", "minutes"), 60.0) | dict.fromkeys(("h", "hour", "hours"), 3600.0)
+
+
+@dataclass(frozen=True)
+class Budget:
+    """A limit on the whole of training; stage 1 gets what stage 2 may not need."""
+
+    seconds: float = math.inf
+    epochs: int | None = None
+
+    def less(self, seconds: float) -> "Budget":
+        """What is left of the time after `seconds`; a fifth of it is always kept for training."""
+        return replace(self, seconds=max(0.2 * self.seconds, self.seconds - seconds))
+
+    def part(self, share: float) -> "Budget":
+        """A share of the whole."""
+        epochs = None if self.epochs is None else max(1, round(share * self.epochs))
+        return Budget(share * self.seconds, epochs)
+
+    def over(self, seconds: float) -> bool:
+        """Is the time used up?"""
+        return seconds >= self.seconds
+
+    def stage1_over(self, seconds: float, rules: "Rules") -> bool:
+        """Is stage 1's part of the time used up?"""
+        return seconds >= self._stage1_seconds(rules)
+
+    def share_of_stage(self, stage: int, seconds: float, rules: "Rules") -> float:
+        """How much of the stage's time is gone, 0 without a limit on time."""
+        if math.isinf(self.seconds):
+            return 0.0
+        first = self._stage1_seconds(rules)
+        return seconds / first if stage == 1 else (seconds - first) / max(1e-9, self.seconds - first)
+
+    def epochs_of_stages(self, rule_epochs: int, rules: "Rules") -> tuple[int, int]:
+        """The most epochs of each stage."""
+        if self.epochs is None:
+            return rule_epochs, rules.stage2_epochs(rule_epochs)
+        first = max(1, min(rule_epochs, math.ceil(self.epochs / (1 + rules.stage2_share))))
+        return first, min(self.epochs - first, rules.stage2_epochs(rule_epochs))
+
+    def _stage1_seconds(self, rules: "Rules") -> float:
+        return self.seconds / (1 + rules.stage2_share)
+
+
+def parse_budget(budget: "str | int | float | Budget | None") -> Budget:
+    """`60` or `"60s"`, `"5m"`, `"1h"`: time.  `"100 epochs"` or `"100e"`: passes over the data.
+
+    >>> parse_budget("5m").seconds, parse_budget("100 epochs").epochs
+    (300.0, 100)
+    """
+    if budget is None:
+        return Budget()
+    if isinstance(budget, Budget):
+        return budget
+    text = f"{budget}s" if isinstance(budget, (int, float)) else budget.strip().lower()
+    match = re.fullmatch(r"([0-9.]+(?:e-?[0-9]+)?)\s*([a-z]+)", text)
+    if match:
+        try:
+            number, unit = float(match[1]), match[2]
+        except ValueError:
+            number, unit = -1.0, ""
+        if number > 0 and unit in ("e", "epoch", "epochs") and number == int(number):
+            return Budget(epochs=int(number))
+        if number > 0 and unit in _UNITS:
+            return Budget(seconds=number * _UNITS[unit])
+    raise PactrainError(f"budget {budget!r} is not understood; write seconds (60), '60s', '5m', '1h' or '100 epochs'")
+
+
+class Pace:
+    """The most epochs of each stage, by the rules, the budget and the walk, and what follows from them."""
+
+    def __init__(self, rules: Rules, budget: Budget, steps_per_epoch: int, walk: GammaWalk | None) -> None:
+        self.rules, self.budget, self.steps_per_epoch, self.walk = rules, budget, steps_per_epoch, walk
+        rule_epochs = rules.stage1_epochs(steps_per_epoch)
+        self.stage1_limit, self.stage2_limit = budget.epochs_of_stages(rule_epochs, rules)
+        if walk is not None:
+            room = sys.maxsize if budget.epochs is None else budget.epochs - self.stage2_limit
+            self.stage1_limit = min(room, longest(rule_epochs, numbers=walk.numbers))
+
+    def _done_and_limit(self, p: Progress) -> tuple[int, int]:
+        return (p.stage1_epochs, self.stage1_limit) if p.stage == 1 else (p.stage2_epochs, self.stage2_limit)
+
+    def stage1_over(self, p: Progress) -> bool:
+        """Has stage 1 had its epochs or its time?"""
+        return p.stage1_epochs >= self.stage1_limit or self.budget.stage1_over(p.seconds, self.rules)
+
+    def stage2_over(self, p: Progress) -> bool:
+        """Has stage 2 had its epochs or its time, or has nothing been won for long?"""
+        return (
+            p.stage2_epochs >= self.stage2_limit
+            or p.epochs_since_best >= self.rules.stage2_patience
+            or self.budget.over(p.seconds)
+        )
+
+    def rate_factor(self, p: Progress, index: int, now: float) -> float:
+        """What is left of the rate at a step of the present epoch, `now` seconds after the start: half a cosine."""
+        done, limit = self._done_and_limit(p)
+        epoch = done + index / self.steps_per_epoch
+        share = epoch / max(1, limit)
+        if self.walk is not None and p.stage == 1:  # each segment for itself, as far as the budget goes
+            share = max(self.walk.part(epoch), share if self.budget.epochs is not None else 0.0)
+        share = min(1.0, max(share, self.budget.share_of_stage(p.stage, now, self.rules)))
+        return 0.5 * (1 + math.cos(math.pi * share))
+
+    def expected_epochs(self, p: Progress) -> int:
+        """The epoch at which the present stage is likely to end, by its limits on epochs and on time."""
+        done, limit = self._done_and_limit(p)
+        share = self.budget.share_of_stage(p.stage, p.seconds, self.rules)
+        in_time = math.ceil(done / share) if done and share > 0 else limit
+        return p.epoch - done + max(done, min(limit, in_time))

@@ -1,0 +1,269 @@
+"""The two-stage training loop.
+
+Stage 1 minimises the bound over means, stds and prior.  Stage 2 goes on with the means alone, at the noise that stage 1
+learned, if the network has not been fitted by then.  Every random choice is drawn from (seed, epoch) or (seed, step),
+so a loop continued from a checkpoint is the same loop.
+"""
+
+import math
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pactrain.bounds.base import Bound
+from pactrain.bounds.moment import Moment
+from pactrain.bounds.unbounded import Unbounded
+from pactrain.distributions.posterior import Posterior, Snapshot
+from pactrain.problem.batches import Batches
+from pactrain.problem.losses import AnyLoss
+from pactrain.rules.gamma.trained_leave_one_out import LeftOut
+from pactrain.rules.presets import Rules
+from pactrain.runtime import distributed
+from pactrain.runtime.errors import TrainingError
+from pactrain.runtime.seeds import derive, seed_global
+from pactrain.training.closed_form_steps import closed_form, curvature_step, first_weight, follow_bound
+from pactrain.training.curvature import CurvatureStds
+from pactrain.training.gamma_search import Walker, walker_from
+from pactrain.training.gradient_steps import GradientSteps, OptimizerFactory, adam, param_groups
+from pactrain.training.history import Measurement, Record, between_looks
+from pactrain.training.not_finite import not_finite
+from pactrain.training.schedule import Budget, Pace
+from pactrain.training.state import Progress, pack, unique_state, unpack
+
+__all__ = ["OptimizerFactory", "Progress", "Record", "Stopped", "Trainer", "unique_state"]
+
+PRIOR_STEPS = 50
+"""Steps between closed-form updates of the prior's stds, beside one at each end of an epoch."""
+
+HURRY = 120.0
+"""Seconds of a budget below which nothing is compiled."""
+
+
+class Stopped(Exception):
+    """The user has asked for an end, and all processes of the job know it."""
+
+
+class Trainer:
+    """One run of the two stages."""
+
+    def __init__(
+        self,
+        posterior: Posterior,
+        batches: Batches,
+        loss: AnyLoss,
+        bound: Unbounded | Bound,
+        rules: Rules,
+        *,
+        moment: Moment,
+        held_gamma: float,
+        lr: float,
+        seed: int,
+        steps_per_epoch: int,
+        start_loss: float,
+        budget: Budget,
+        test: Batches | None,
+        stop: Callable[[], bool] = lambda: False,
+        optimizer: OptimizerFactory | None = None,
+        scored: AnyLoss | None = None,
+        left_out: LeftOut | None = None,
+        left_out_before: float = 0.0,
+    ) -> None:
+        self.posterior, self.batches, self.loss, self.bound, self.rules = posterior, batches, loss, bound, rules
+        self.seed, self.steps_per_epoch, self.start_loss, self.budget = seed, steps_per_epoch, start_loss, budget
+        self.stop, self.held_gamma = stop, held_gamma
+        self.progress = Progress()
+        self.stage1_end: Snapshot | None = None
+        epochs = rules.stage1_epochs(steps_per_epoch)
+        self.walker: Walker | None = walker_from(
+            held_gamma, epochs, left_out, most=rules.gamma_max, before=left_out_before
+        )
+        self.pace = Pace(rules, budget, steps_per_epoch, self.walker.walk if self.walker is not None else None)
+        lowest, highest = float(moment.log_stds[0]), float(moment.log_stds[-1])
+        self.range = (max(lowest, math.log(rules.min_prior_std)) if rules.min_prior_std else lowest, highest)
+        own = rules.stds == "curvature" and optimizer is None  # means and stds in one pass
+        self.curvature: CurvatureStds | None = None
+        if rules.stds == "curvature":
+            self.curvature = closed_form(
+                posterior,
+                bound,
+                rules,
+                held_gamma=held_gamma,
+                lowest=self.range[0],
+                moves=rules.means if own else "none",
+                steps=steps_per_epoch * self.pace.stage1_limit if budget.seconds > HURRY else 0,
+            )
+        self.optimizer: torch.optim.Optimizer | None = None
+        if not own:
+            groups = param_groups(posterior, stds=self.curvature is None)
+            self.optimizer = optimizer(groups) if optimizer else adam(groups, (lr, rules.std_lr))
+        self.base_rates = [float(group["lr"]) for group in self.optimizer.param_groups] if self.optimizer else []
+        self.lr = self.rate = lr
+        self._by_gradient = GradientSteps(posterior, loss, bound, rules, self.range, seed)
+        # The user's own loss is measured, where a clipped one is trained on.
+        self._measured = Measurement(posterior, bound, scored or loss, train=batches, test=test, seed=seed)
+
+    # -- the loop --------------------------------------------------------------------------------------------------
+
+    def epochs(self) -> Iterable[Record]:
+        """Train, yielding one record an epoch, until the rules or the budget end it."""
+        try:
+            if self.curvature is not None:
+                self.curvature.flat.attach()
+            yield from self._epochs()
+        finally:
+            if self.curvature is not None:
+                self.curvature.flat.release()
+
+    def _epochs(self) -> Iterable[Record]:
+        p = self.progress
+        while not p.done:
+            started = time.monotonic()
+            risk = self._epoch()
+            means = [self.curvature.flat.means] if self.curvature is not None else self.posterior.means()
+            if not all(math.isfinite(x) for m in means if m.numel() for x in torch.aminmax(m.detach())):
+                raise self._not_finite(math.nan)
+            p.epoch += 1
+            if p.stage == 1:
+                p.stage1_epochs += 1
+            else:
+                p.stage2_epochs += 1
+            started = self._count_time(started)
+            if self._time_to_look():
+                p.scores = self._measured.look(p.epoch)
+            record: Record = {"epoch": p.epoch, "stage": p.stage, "step": p.step, **self._measured(risk, p.scores)}
+            self._count_time(started)
+            if p.scores["scores_epoch"] < p.epoch and self._time_to_look():  # time has run out since
+                p.scores = self._measured.look(p.epoch)
+                record |= self._measured(risk, p.scores)
+            record["seconds"] = round(p.seconds, 3)
+            self._next_stage(record)
+            yield record
+
+    def _count_time(self, since: float) -> float:
+        """Add what has passed since then, by the first process's clock; what time it is now."""
+        now = time.monotonic()
+        self.progress.seconds = distributed.from_first(self.progress.seconds + now - since)[0]
+        return now
+
+    def _time_to_look(self) -> bool:
+        """Now and then, and whenever something may end here."""
+        p, pace = self.progress, self.pace
+        if p.stage == 1:
+            ends = pace.stage1_over(p) or (self.walker is not None and self.walker.walk.part(p.stage1_epochs) == 1)
+        else:
+            ends = pace.stage2_over(p) or p.epochs_since_best >= self.rules.stage2_patience - 1
+        return (
+            ends or "kl" not in p.scores or p.epoch - p.scores["scores_epoch"] >= between_looks(self.expected_epochs())
+        )
+
+    def _epoch(self) -> float:
+        try:
+            return self._steps()
+        finally:
+            if self.curvature is not None:
+                self.curvature.rest()
+
+    def _steps(self) -> float:
+        p, total, count = self.progress, 0.0, 0
+        mine = (distributed.rank(),) if distributed.rank() else ()
+        seed_global(derive(self.seed, "epoch", p.epoch, *mine))  # dropout and the user's own randomness
+        started = time.monotonic()
+        for index, batch in enumerate(self.batches.epoch(derive(self.seed, "order", p.epoch))):
+            now, stop = distributed.from_first(p.seconds + time.monotonic() - started, self.stop())
+            self._set_rate(index, now)
+            total += self.step(batch)
+            count += 1
+            if stop:
+                raise Stopped
+            if self.budget.over(now):
+                break
+        if self.curvature is not None and p.stage == 1:
+            if self.steps_per_epoch >= PRIOR_STEPS or p.stage1_epochs + 1 >= self.pace.stage1_limit:
+                self.curvature.update_prior()
+            follow_bound(self.curvature, self.bound, self.held_gamma, total / max(1, count))
+        return total / max(1, count)
+
+    def step(self, batch: Any) -> float:
+        """One step; returns the batch's loss at the draw."""
+        p, curvature = self.progress, self.curvature
+        if curvature is not None:
+            value = curvature_step(curvature, self.optimizer, self.loss, batch, p, rate=self.rate, seed=self.seed)
+        else:
+            assert self.optimizer is not None
+            value = self._by_gradient.step(self.optimizer, batch, p)
+        p.step += 1
+        if curvature is not None and p.stage == 1 and p.step % PRIOR_STEPS == 0:
+            curvature.update_prior()
+        return value
+
+    def _set_rate(self, index: int, now: float) -> None:
+        if not self.rules.decay:
+            return
+        factor = self.pace.rate_factor(self.progress, index, now)
+        self.rate = self.lr * factor
+        if self.optimizer is not None:
+            for group, rate in zip(self.optimizer.param_groups, self.base_rates, strict=True):
+                group["lr"] = rate * factor
+
+    def _not_finite(self, value: float) -> TrainingError:
+        if self.curvature is not None:
+            self.curvature.rest()
+        return not_finite(self.posterior, self.progress, value)
+
+    # -- stages ----------------------------------------------------------------------------------------------------
+
+    def _next_stage(self, record: Record) -> None:
+        p, rules = self.progress, self.rules
+        if p.stage == 1:
+            over = self.pace.stage1_over(p)
+            if self.walker is not None:
+                over, record = self._walk(self.walker, over, record)
+            if not over:
+                return
+            p.stage1 = record
+            fitted = record["risk"] <= rules.enter_stage2 * self.start_loss
+            p.done = fitted or self.pace.stage2_limit == 0 or self.budget.over(p.seconds)
+            if not p.done:
+                p.stage, self.stage1_end = 2, self.posterior.snapshot()
+            return
+        if record["risk"] < (1 - rules.stage2_gain) * p.best_loss:
+            p.best_loss, p.epochs_since_best = record["risk"], 0
+        else:
+            p.epochs_since_best += 1
+        p.done = self.pace.stage2_over(p)
+
+    def _walk(self, walker: Walker, over: bool, record: Record) -> tuple[bool, Record]:
+        """Let the walk go on if a segment of it is over.  Is it the end, and with which record?"""
+        p, curvature, started = self.progress, self.curvature, time.monotonic()
+        assert curvature is not None
+        over, record = walker.after_epoch(curvature, p.stage1_epochs, over=over, record=record)
+        self._count_time(started)
+        self.held_gamma = walker.walk.gamma
+        curvature.kl_weight = first_weight(self.bound, self.held_gamma)
+        curvature.rest()  # the stds follow from that weight
+        return over, record
+
+    def end_walk(self) -> None:
+        """Stay at the present γ."""
+        self.walker, self.pace = None, Pace(self.rules, self.budget, self.steps_per_epoch, None)
+
+    def measured_now(self, risk: float) -> Record:
+        """What a record of this epoch would say after a look."""
+        return self._measured(risk, self._measured.look(self.progress.epoch))
+
+    def expected_epochs(self) -> int:
+        """The epoch at which the present stage is likely to end."""
+        return self.pace.expected_epochs(self.progress)
+
+    # -- state -----------------------------------------------------------------------------------------------------
+
+    def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """Everything needed to go on, as named tensors and plain values."""
+        return pack(self)
+
+    def load(self, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
+        """Go back to a state."""
+        unpack(self, tensors, values)
