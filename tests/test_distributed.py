@@ -70,8 +70,8 @@ KILLER = """
 import os, signal, sys
 from pactrain.runtime import distributed
 from pactrain.training.trainer import Trainer
-import pactrain.runs
-pactrain.runs.folder.CHECKPOINT_SECONDS = 0.0
+from pactrain.runs import folder
+folder.CHECKPOINT_SECONDS = 0.0
 step = Trainer.step
 def dying(self, batch):
     if distributed.rank() == 1 and self.progress.epoch == 3:

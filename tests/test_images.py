@@ -15,6 +15,7 @@ import pytest
 from pactrain.certification import risks
 from pactrain.cli.images import IMAGES
 from pactrain.experiments import Run, Store, images
+from pactrain.experiments import image_drawings as draw
 from pactrain.experiments.costs import cost_of, forward
 from pactrain.experiments.image_figures import FIGURES, Curves, carry_out_curves, carry_out_scan
 from pactrain.experiments.image_tables import TABLES, Scale
@@ -23,7 +24,6 @@ from pactrain.experiments.plan import execute
 from pactrain.experiments.shared_out import carry_out_shared
 from pactrain.experiments.store import Row
 from pactrain.experiments.tables import Table, carry_out_table
-from pactrain.report import images as draw
 from tests.recipes import plan
 
 NAMES = {

@@ -151,7 +151,9 @@ def test_fit_puts_the_number_back_when_it_fails() -> None:
 
 def test_the_default_of_this_machine_is_known() -> None:
     names = (*threads.CHOSEN_BY_USER, "LOCAL_WORLD_SIZE")
-    script = "import torch; from pactrain import threads; assert torch.get_num_threads() in threads._untouched()"
+    script = (
+        "import torch; from pactrain.problem import threads; assert torch.get_num_threads() in threads._untouched()"
+    )
     environment = {k: v for k, v in os.environ.items() if k not in names}
     subprocess.run([sys.executable, "-c", script], env=environment, check=True)
 

@@ -219,7 +219,13 @@ HEURISTIC = {
 
 PARTS = {
     "kl.binary_kl": "a divergence, inverted by kl_inverse",
-    "prior_scale.dziugaite_roy": "prices in nats; their sum is tested below",
+    "prior_price.dziugaite_roy": "prices in nats; their sum is tested below",
+    "prior_price.priced_priors": "prices in nats, with the priors that they pay for",
+    "prior_price.round_prior": "a price in nats, and the prior that it pays for",
+    "prior_price.round_prior_dziugaite_roy": "a price in nats, and the prior that it pays for",
+    "moment.gammas_between": "picks points of a grid",
+    "moment.log_grid": "makes a grid",
+    "by_name.training_loss": "chooses a loss",
 }
 
 

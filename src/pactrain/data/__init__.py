@@ -4,11 +4,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pactrain.data.images import ImageSet, load_images
-    from pactrain.problem.augmentation import augmented
 
-_HOME = {"ImageSet": "data.images", "augmented": "augment", "load_images": "data.images"}
+_HOME = {"ImageSet": "data.images", "load_images": "data.images"}
 
-__all__ = ["ImageSet", "augmented", "load_images"]
+__all__ = ["ImageSet", "load_images"]
 
 
 def __getattr__(name: str) -> Any:
