@@ -1,4 +1,5 @@
 """What a run was started with: kept in its folder, and compared when it is resumed."""
+
 import math
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -9,13 +10,13 @@ from torch import nn
 
 from pactrain.problem.augmentation import FlipCrop
 from pactrain.problem.batches import Batches, TensorBatches
-from pactrain.runtime.errors import PactrainError
-from pactrain.training.gradient_steps import OptimizerFactory
 from pactrain.problem.losses import loss_name
-from pactrain.training.options import Options
 from pactrain.problem.read import Problem
-from pactrain.training.start import Start
+from pactrain.runtime.errors import PactrainError
 from pactrain.runtime.versions import machine, versions
+from pactrain.training.gradient_steps import OptimizerFactory
+from pactrain.training.options import Options
+from pactrain.training.start import Start
 
 
 def configuration(problem: Problem, start: Start, *, options: Options, extra: Mapping[str, Any]) -> dict[str, Any]:

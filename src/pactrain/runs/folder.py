@@ -1,4 +1,5 @@
 """The run folder: everything a run leaves behind, and all that is needed to go on after a crash."""
+
 import json
 import shutil
 import time
@@ -10,12 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pactrain.certification.certificate import Certificate
-from pactrain.runtime.files import load_state, save_state, write_atomic, write_json
-from pactrain.runtime.errors import RunError
 from pactrain.bounds.moment import Moment
-from pactrain.runtime.files import plain
+from pactrain.certification.certificate import Certificate
 from pactrain.distributions.posterior import Posterior, Snapshot
+from pactrain.runtime.errors import RunError
+from pactrain.runtime.files import load_state, plain, save_state, write_atomic, write_json
 from pactrain.training.trainer import Trainer
 
 CHECKPOINT_SECONDS = 5.0

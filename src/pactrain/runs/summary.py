@@ -1,17 +1,16 @@
 """Scores, notes and metrics of a finished training."""
+
 import math
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from pactrain.problem.batches import TensorBatches
-from pactrain.problem.scores import calibration
-from pactrain.problem.scores import Scores, evaluate
-from pactrain.problem.losses import Loss, loss_name
 from pactrain.bounds.moment import Moment
+from pactrain.problem.batches import TensorBatches
+from pactrain.problem.losses import Loss, loss_name
 from pactrain.problem.read import Problem
-from pactrain.problem.scores import entropy
+from pactrain.problem.scores import Scores, calibration, entropy, evaluate
 from pactrain.training.trainer import Trainer
 
 INFORMED = 0.9
