@@ -88,7 +88,7 @@ def differences(before: Any, after: Any, path: str = "") -> Iterator[str]:
             yield f"{path} has {len(before)} entries before, {len(after)} after"
     elif before != after or type(before) is not type(after):
         texts = repr(before), repr(after)
-        start = max(0, len(os.path.commonprefix(texts)) - 40)  # in a long text, where they part
+        start = max(0, len(os.path.commonprefix(texts)) - 40)  # noqa: RUF071, characters are meant: where long texts part
         yield "{}: {} before, {} after".format(path, *(_short(text, start) for text in texts))
 
 
