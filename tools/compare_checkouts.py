@@ -87,12 +87,13 @@ def differences(before: Any, after: Any, path: str = "") -> Iterator[str]:
         if len(before) != len(after):
             yield f"{path} has {len(before)} entries before, {len(after)} after"
     elif before != after or type(before) is not type(after):
-        yield f"{path}: {_short(before)} before, {_short(after)} after"
+        texts = repr(before), repr(after)
+        start = max(0, len(os.path.commonprefix(texts)) - 40)  # noqa: RUF071, characters are meant: where long texts part
+        yield "{}: {} before, {} after".format(path, *(_short(text, start) for text in texts))
 
 
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 100 else f"{text[:97]}..."
+def _short(text: str, start: int) -> str:
+    return text if len(text) <= 100 else f"{'...' * bool(start)}{text[start : start + 90]}..."
 
 
 def verdict(before: dict[str, Any], after: dict[str, Any]) -> tuple[bool, str]:

@@ -172,7 +172,8 @@ def _resume() -> Any:
 @case("pactrain train, default names of run folders")
 def _names() -> Any:
     found = [command("train", "--data", "iris", *SHORT) for _ in range(2)]
-    return found, sorted(p.name for p in Path("runs").iterdir()), command("report", "runs/iris")
+    names = sorted(p.name for p in Path("runs").iterdir())
+    return found, names, command("report", "runs/iris"), content(Path("runs/iris/report.html"))
 
 
 @case("pactrain train, in two processes")
