@@ -88,7 +88,7 @@ class ImageFigure(ImageRecipe):
 
     def result(self, screen: "Console", carry_out: "CarryOut") -> dict[str, Any]:
         """Run it, draw it, and return what was drawn."""
-        from pactrain.report import images as draw
+        from pactrain.experiments import image_drawings as draw
 
         path = self.out or Path(f"{self.name}.png")
         draw.check_name(path)
@@ -98,9 +98,9 @@ class ImageFigure(ImageRecipe):
         return {**values, "figure": str(path)}
 
     def _drawn(self, screen: "Console", carry_out: "CarryOut") -> tuple[Any, dict[str, Any]]:
+        from pactrain.experiments import image_drawings as draw
         from pactrain.experiments.image_figures import FIGURES, carry_out_curves, carry_out_scan
         from pactrain.experiments.k_scan import Scan
-        from pactrain.report import images as draw
 
         declared = FIGURES[self.name](self.scale)
         if isinstance(declared, Scan):
