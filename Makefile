@@ -4,7 +4,7 @@ BIN := .venv/bin
 
 .PHONY: train test mutants check docs auto-bench bench wheel clean
 
-train: .venv/ready
+train: .venv/train
 	$(BIN)/pactrain train $(ARGS)
 
 # Without the tests marked slow, unless ARGS says which: make test ARGS="-m slow" runs those, ARGS=tests everything.
@@ -40,9 +40,15 @@ wheel: .venv/ready
 	rm -rf dist
 	$(BIN)/python -m build --wheel
 
-.venv/ready: pyproject.toml constraints.txt
-	@echo "Making .venv: some minutes, once."
+# Training needs little; tests, documentation and benchmarks need the rest.
+.venv/train: pyproject.toml constraints.txt
+	@echo "Making .venv: a minute or two, once."
 	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	touch $@
+
+.venv/ready: .venv/train
+	@echo "Installing what tests and documentation need: some minutes, once."
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	touch $@
 

@@ -238,7 +238,7 @@ def fit(
 def _check(model: nn.Module, *, delta: float, out: str | Path | None, resume: bool) -> None:
     """Refuse what cannot be meant, before anything is touched."""
     if not 0 < delta < 1:
-        raise PactrainError(f"delta={delta} must lie strictly between 0 and 1; .05 means 95 % confidence")
+        raise PactrainError(f"delta={delta} must lie strictly between 0 and 1; 0.05 means 95 % confidence")
     if not isinstance(model, nn.Module):
         what = f"the class {model.__name__}; make a network of it first" if isinstance(model, type) else repr(model)
         raise PactrainError(f"model must be a torch module, and is {what}")

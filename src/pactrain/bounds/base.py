@@ -44,7 +44,7 @@ class Bound(ABC):
         if self.n < 1:
             raise PactrainError(f"n={self.n}: the bound needs at least one example")
         if not 0 < self.delta < 1:
-            raise PactrainError(f"delta={self.delta} must lie strictly between 0 and 1; .05 means 95 % confidence")
+            raise PactrainError(f"delta={self.delta} must lie strictly between 0 and 1; 0.05 means 95 % confidence")
 
     @abstractmethod
     def value(self, risk: float, kl: float) -> float:

@@ -50,7 +50,7 @@ class Unbounded:
         if n < 1:
             raise PactrainError(f"n={n}: the bound needs at least one example")
         if not 0 < delta < 1:
-            raise PactrainError(f"delta={delta} must lie strictly between 0 and 1; .05 means 95 % confidence")
+            raise PactrainError(f"delta={delta} must lie strictly between 0 and 1; 0.05 means 95 % confidence")
         if mode not in ("paper", "cgf") or at not in ("max", "mean"):
             raise PactrainError(f"mode={mode!r}, at={at!r}: use mode 'paper' or 'cgf' and at 'max' or 'mean'")
         self.n, self.delta, self.moment = n, delta, moment
