@@ -121,7 +121,7 @@ def fit(
     bound:      "auto" (what the preset says); "cgf" or "paper", the two forms of the bound for unbounded losses; "kl",
                 "quad", "lambda", "classic", "catoni", "bbb" for losses in [0, 1] (cross-entropy is clipped); "subgaussian",
                 "cgf_rodriguez".
-    preset:     "auto", "paper", "authors", or a `pactrain.rules.presets.Rules`.
+    preset:     "auto", "paper", "authors", or a `pactrain.Rules`.
     delta:      probability with which the statements of the certificate may fail, all together.
     test:       data only ever looked at for the history, the report and the test-set bound.
     budget:     60 or "60s", "5m", "100 epochs": the most that training may take; the certificate comes after it.

@@ -300,6 +300,6 @@ def rules_for(preset: str | Rules) -> Rules:
         return preset
     if preset not in PRESETS:
         raise PactrainError(
-            f"preset {preset!r} is not known; use one of {', '.join(PRESETS)}, or a pactrain.rules.presets.Rules"
+            f"preset {preset!r} is not known; use one of {', '.join(PRESETS)}, or a pactrain.Rules"
         )
     return PRESETS[preset]
