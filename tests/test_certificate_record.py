@@ -34,7 +34,7 @@ TRAINED = statement("training loss", RANDOMISED, "heuristic", "training objectiv
 
 
 def certificate(*statements: Statement, **more: Any) -> Certificate:
-    fields = {"delta": 0.05, "n": 900, "loss": "cross_entropy", "seed": 0} | more
+    fields: dict[str, Any] = {"delta": 0.05, "n": 900, "loss": "cross_entropy", "seed": 0} | more
     return Certificate(statements=statements, **fields)
 
 
@@ -167,6 +167,11 @@ def test_differences() -> None:
     assert compared(measured=first.measured | {"a": {}}) == ["measured.a: stored [1.0, 2.0], made again {}"]
     assert compared(5.0, measured=first.measured | {"a": [1.0, "2"]}) == ["measured.a[1]: stored 2.0, made again '2'"]
     assert compared(measured=first.measured | {"a": [1, 2]}) == []  # the same numbers
+    assert first.differences(replace(first, digest="", measured=first.measured | {"a": [1, 2]})) == []
+    text = first.measured | {"a": "12"}
+    assert compared(measured=text) == ["measured.a: stored [1.0, 2.0], made again '12'"]
+    back = certificate(measured=text).differences(certificate(measured=first.measured))
+    assert back == ["measured.a: stored '12', made again [1.0, 2.0]"]
     inputs = KL | {"kl": 20.5}
     assert compared(statements=(replace(ERROR, inputs=inputs), LOSS)) == [
         "statements[0].inputs.kl: stored 20.0, made again 20.5"

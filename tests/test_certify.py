@@ -131,12 +131,12 @@ def test_caveats_given_and_found() -> None:
 
 
 def test_a_prior_that_knows_the_answers() -> None:
-    def certified(source: str | None) -> Any:
+    def certified(source: str | None, *caveats: Caveat) -> Any:
         torch.manual_seed(0)
         model, x = nn.Sequential(nn.Linear(12, 2), nn.Dropout(0.99)), torch.randn(300, 12)
         y = model.eval()(x).argmax(1)
         prior = Prior(std=0.01, learn=False, source=source)
-        return certify(Posterior(model.train(), prior), (x, y), draws=3)
+        return certify(Posterior(model.train(), prior), (x, y), draws=3, caveats=caveats)
 
     (found,) = certified(None).caveats
     assert "better on the counted examples than chance allows (100.0 % correct" in found.reason
@@ -144,6 +144,8 @@ def test_a_prior_that_knows_the_answers() -> None:
     assert certified(None).prior_source == ""
     kl = [s.label for s in certified("elsewhere").statements if (s.bound, s.quantity) == ("kl", "0-1 error")]
     assert kl == ["certified"]
+    doubted = certified("elsewhere", Caveat("a", "certified"), Caveat("b", "estimated"), Caveat("c", "certified"))
+    assert [s.label for s in doubted.statements if (s.bound, s.quantity) == ("kl", "0-1 error")] == ["estimated"]
     assert {s.label for s in certified(None).statements} == {"heuristic"}
     assert any("dropout" in note for note in certified(None).notes)
 
@@ -180,6 +182,10 @@ def test_whole_numbers_become_what_the_network_takes() -> None:
     assert certify(posterior_of(), (x, y), draws=3).n == 20
     with pytest.raises(RuntimeError):  # batches made elsewhere are left as they are
         certify(posterior_of(), TensorBatches((x, y), 20), draws=3)
+
+
+def test_one_parameter_is_enough() -> None:
+    assert certify(Posterior(nn.Linear(4, 2, bias=False), Prior(std=0.3)), classes(), draws=3).n == 60
 
 
 def test_doubles_become_what_the_network_takes() -> None:

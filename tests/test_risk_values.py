@@ -15,7 +15,7 @@ from pactrain import Posterior, Prior
 from pactrain.batches import LoaderBatches, TensorBatches
 from pactrain.events import Event, silent
 from pactrain.losses import LOSSES, Loss
-from pactrain.risks import Risks, _known, affordable_draws, clip_range, first_measured, measure_risks
+from pactrain.risks import Risks, _known, _linear_layers, affordable_draws, clip_range, first_measured, measure_risks
 from tests.oracle_networks import Rows, measure, network_of
 
 CE, CPU = LOSSES["cross_entropy"], torch.device("cpu")
@@ -108,7 +108,7 @@ def test_what_a_loss_does_not_have_is_not_measured() -> None:
     posterior, (x, y) = posterior_of(mlp()), classes(30)
     bare = measure_risks(posterior, TensorBatches((x, y), 30), custom, values=1, seed=0, progress=silent)
     whole = measure_risks(posterior, TensorBatches((x, y), 30), CE, values=1, seed=0, progress=silent)
-    assert bare == Risks(pytest.approx(whole.loss), None, None, 30, 30, "examples")
+    assert bare == Risks(whole.loss, None, None, 30, 30, "examples")
     target = torch.stack([y, y], 1).float()
     mse = measure_risks(posterior, TensorBatches((x, target), 30), LOSSES["mse"], values=1, seed=0, progress=silent)
     assert (mse.error, mse.clipped) == (None, None)
@@ -143,10 +143,17 @@ def frozen(name: str) -> nn.Module:
     return model
 
 
-def tied() -> nn.Module:
+def tied(name: str) -> nn.Module:
     model = nn.Sequential(nn.Linear(2, 2), nn.Tanh(), nn.Linear(2, 2))
-    model[2].weight = model[0].weight
+    setattr(model[2], name, getattr(model[0], name))
     return model
+
+
+class Idle(Product):
+    """Weights that are not those of linear layers, and not used."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x
 
 
 class Own(nn.Linear):
@@ -164,9 +171,12 @@ SCHEMES: dict[str, tuple[Callable[[], nn.Module], bool]] = {
     "frozen weight": (lambda: frozen("2.weight"), False),
     "inside": (lambda: Around(lambda layer, x: layer(x).tanh()), True),
     "other weights": (Product, False),
-    "tied": (tied, False),
+    "other weights, unused": (Idle, False),
+    "tied weights": (lambda: tied("weight"), False),
+    "tied biases": (lambda: tied("bias"), False),
     "a class of its own": (lambda: nn.Sequential(Own(2, 2)), False),
     "twice": (lambda: Around(lambda layer, x: layer(layer(x))), False),
+    "twice and once": (lambda: nn.Sequential(Around(lambda layer, x: layer(layer(x))), nn.Linear(2, 2)), False),
     "unused": (lambda: Around(lambda _, x: x), False),
     "rows within rows": (lambda: Around(lambda layer, x: layer(x[:, None])[:, 0]), False),
     "weights elsewhere": (lambda: Around(lambda layer, x: layer(x) + layer.weight.sum(0)), False),
@@ -188,6 +198,10 @@ def test_schemes(name: str) -> None:
     assert all(map(torch.equal, before, posterior.means()))
 
 
+def test_networks_with_other_weights_have_no_such_layers() -> None:
+    assert _linear_layers(posterior_of(tied("bias"))) == _linear_layers(posterior_of(Product())) == []
+
+
 def scheme_of(batch: Any, loss: Any) -> str:
     posterior, data = posterior_of(nn.Linear(2, 2)), LoaderBatches([batch], CPU)
     return measure_risks(posterior, data, loss, values=1, seed=0, progress=silent).scheme
@@ -200,6 +214,10 @@ def test_one_row_of_the_input_is_one_example() -> None:
         """Two rows make one example."""
         return F.cross_entropy(predict(batch[0]), batch[1], reduction="none").view(-1, 2).mean(1)
 
+    def halves(predict: Any, batch: Any) -> Tensor:
+        """The same, with one target for two rows."""
+        return F.cross_entropy(predict(batch[0]).view(-1, 2, 2).mean(1), batch[1], reduction="none")
+
     def alone(predict: Any, batch: Any) -> Tensor:
         return F.cross_entropy(predict(batch["x"]), batch["y"], reduction="none")
 
@@ -211,6 +229,7 @@ def test_one_row_of_the_input_is_one_example() -> None:
 
     assert scheme_of((x, y), CE) == scheme_of([x, y], CE) == "examples"
     assert scheme_of((x, y), pairs) == "chunks"
+    assert scheme_of((x, y[:20]), halves) == "chunks"
     assert scheme_of({"x": x, "y": y}, alone) == "chunks"
     assert scheme_of(({"x": x}, y), nested) == "chunks"
     assert scheme_of(Graph((x, y)), CE) == "chunks"

@@ -263,7 +263,7 @@ def test_heuristics() -> None:
         "weights": 50, "mean_size": 1.3, "mean_variance": 0.2, "gamma_min": 0.5, "gamma_max": 20.0, "n": 900,
         "largest_kl": 400.0, "largest_k": 2.0, "delta": 0.05, "groups": 3,
     }  # fmt: skip
-    assert heuristics({}) == []
+    assert heuristics({}) == heuristics(None) == []
     (plain,) = heuristics(terms)
     assert plain.inputs == terms
     assert heuristics(terms | constants)[0] == plain

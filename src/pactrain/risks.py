@@ -68,9 +68,9 @@ def measure_risks(
     scheme, chunks = _scheme(posterior, batches, loss)
     layers = _linear_layers(posterior) if scheme == "examples" else []
     sums, done = torch.zeros(4, dtype=torch.float64), 0  # loss, error, clipped loss, examples
-    largest, passes, count = 1.0, 0, 0.0
+    largest, passes = 1.0, 0
     limit = clip_range(loss)
-    while count / largest < values:
+    while sums[3] / largest < values:
         mine = torch.zeros_like(sums)
         for chunk in chunks():
             if done % ranks.world() == ranks.rank():  # the draw follows from the number, whoever makes it
@@ -81,8 +81,8 @@ def measure_risks(
         sums += ranks.add_up(mine.to(posterior.log_std.device)).cpu()
         largest = ranks.largest(largest)
         passes += 1
-        count = float(sums[3])
-        progress(Event("certify", min(values, int(count / largest)), values))
+        progress(Event("certify", min(values, int(sums[3] / largest)), values))
+    count = float(sums[3])
     loss_mean, error, clipped = (sums[:3] / count).tolist()
     return Risks(loss_mean, _known(error), _known(clipped), int(count / largest), int(count) // passes, scheme)
 

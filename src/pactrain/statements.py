@@ -211,7 +211,7 @@ def held_out_statements(scene: Scene, held_out: Batches, doubts: Sequence[str]) 
     return [statement("0-1 error", MEAN, label, "test set", inputs, constant_answer=trivial)]
 
 
-def heuristics(terms: Mapping[str, float]) -> list[Statement]:
+def heuristics(terms: Mapping[str, float] | None) -> list[Statement]:
     """The training objective, and the paper's bound with its correction η."""
     if not terms:
         return []
