@@ -56,6 +56,18 @@ def test_hinge(counts: tuple[int, ...]) -> None:
     assert answer.error == pytest.approx(1 - shares.max())
 
 
+def test_scores_are_logarithms_of_shares() -> None:
+    def normalised(output: Tensor, target: Tensor) -> Tensor:
+        return (output.exp().sum(1) - 1).abs() + 0 * target
+
+    def missing(output: Tensor, target: Tensor) -> Tensor:
+        return (output[:, 1] - math.log(1e-12)).abs() + 0 * target
+
+    for own in (normalised, missing):
+        answer = best(torch.tensor([0, 2, 2, 2]), Loss("own", own, "classification"))
+        assert answer.loss == pytest.approx(0, abs=1e-9)
+
+
 def test_pixels_are_averaged_over_an_example() -> None:
     target = torch.tensor([[[0, 1], [1, 1]], [[1, 1], [0, 0]]])
     answer = best(target, LOSSES["cross_entropy"])
@@ -86,7 +98,7 @@ def test_several_labels() -> None:
 def test_labels_that_are_always_or_never_there() -> None:
     answer = best(torch.tensor([[1, 0]] * 3), MULTILABEL)
     assert answer.error == 0
-    assert answer.loss == pytest.approx(1e-12, rel=1e-3)
+    assert answer.losses.tolist() == pytest.approx([1e-12] * 3, rel=1e-3, abs=0)
 
 
 def test_regression() -> None:
@@ -126,6 +138,9 @@ def test_outputs_of_several_numbers() -> None:
     answer = best(target, LOSSES["mse"])
     expected = ((target.numpy() - target.numpy().mean(0)) ** 2).mean(1)
     np.testing.assert_allclose(answer.losses.numpy(), expected, rtol=1e-6)
+
+    middle = best(torch.tensor([[0.0, 10.0], [1.0, 0.0], [9.0, 90.0]]), LOSSES["l1"])
+    assert middle.losses.tolist() == [0.5, 5.0, 44.0]  # medians of the columns: 1 and 10
 
 
 def test_targets_that_do_not_say() -> None:
