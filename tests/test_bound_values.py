@@ -214,6 +214,16 @@ def test_clopper_pearson(errors: int, n: int, delta: float) -> None:
     assert float(at_most) == pytest.approx(delta, rel=1e-9)
 
 
+@pytest.mark.parametrize(("errors", "n", "delta"), [(3, 100, 0.05), (37, 250, 0.01), (37, 250, 0.9), (7, 20, 0.8)])
+def test_clopper_pearson_is_on_the_safe_side_by_the_stated_margin(errors: int, n: int, delta: float) -> None:
+    """By 1e-10 of the probability that is compared: at most δ errors, or, where that is known to more digits, 1 − δ of more."""
+    p = mpf(clopper_pearson(errors, n, delta))
+    parts = [mpmath.binomial(n, k) * p**k * (1 - p) ** (n - k) for k in range(n + 1)]
+    few, many = sum(parts[: errors + 1]), sum(parts[errors + 1 :])
+    gap = mpmath.log(mpf(delta) / few) if errors <= n * p else mpmath.log(many / (1 - mpf(delta)))
+    assert float(gap) == pytest.approx(1e-10, rel=0.2, abs=0)
+
+
 def test_clopper_pearson_at_the_ends() -> None:
     assert clopper_pearson(1, 1, 0.05) == clopper_pearson(100, 100, 0.05) == 1.0
     for errors, n in ((5, 4), (-1, 4), (0, 0)):

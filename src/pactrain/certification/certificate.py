@@ -190,9 +190,8 @@ def _wrong(s: Statement, n: int, allowed: int) -> list[str]:
         found.append(f"a caveat does not leave it the label {s.label}")
     if s.bound in COUNTING and s.inputs["n"] != n:
         found.append(f"it counts {s.inputs['n']} examples, the certificate {n}")
-    return found + [
-        f"{k} = {v} is no probability" for k, v in s.inputs.items() if k.startswith("delta") and not 0 < v < 1
-    ]
+    deltas = {k: v for k, v in s.inputs.items() if k.startswith("delta")}  # of 0 and less there is no logarithm
+    return found + [f"{k} = {v} is no probability" for k, v in deltas.items() if not v < 1]
 
 
 def spent_delta(statements: Sequence[Statement]) -> float:
@@ -203,16 +202,17 @@ def spent_delta(statements: Sequence[Statement]) -> float:
     """
     bounds: dict[tuple[str, ...], float] = {}
     draws = 0.0
+    event: tuple[str, ...]
     for s in statements:
-        spent = s.inputs.get("delta_bound", 0.0)
         if s.bound == "kl":
-            key = (s.bound, s.quantity, s.predictor, s.prior)
-            bounds[key] = max(bounds.get(key, 0.0), spent)
+            event, spent = (s.bound, s.quantity, s.predictor, s.prior), s.inputs["delta_bound"]
+            bounds[event] = max(bounds.get(event, spent), spent)
             draws += s.inputs["delta_draws"]
         elif s.bound.startswith("unbounded"):
-            bounds["unbounded",] = max(bounds.get(("unbounded",), 0.0), math.exp(-s.inputs["confidence_nats"]))
+            event, spent = ("unbounded",), math.exp(-s.inputs["confidence_nats"])
+            bounds[event] = max(bounds.get(event, spent), spent)
         elif s.bound in PROVEN:
-            draws += spent
+            draws += s.inputs["delta_bound"]
     return sum(bounds.values()) + draws
 
 

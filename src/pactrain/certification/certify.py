@@ -92,7 +92,7 @@ def certify(
             doubts = [*test_doubts, *leaks(batches, held_out)]
             statements += held_out_statements(scene, held_out, doubts)
             notes = [*doubts, *notes]
-    statements += heuristics(objective or {})
+    statements += heuristics(objective)
     return Certificate(
         statements=tuple(statements),
         delta=delta,

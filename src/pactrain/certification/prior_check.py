@@ -99,7 +99,7 @@ def _beats_shuffles(posterior: Posterior, subset: list[Any], loss: AnyLoss, seed
 
 def _badness(model: nn.Module, subset: list[Any], loss: AnyLoss) -> float:
     scores = measure(model, iter(subset), loss)
-    return 1 - scores["accuracy"] if "accuracy" in scores else scores["loss"]
+    return -scores["accuracy"] if "accuracy" in scores else scores["loss"]
 
 
 @contextmanager

@@ -68,24 +68,23 @@ def measure_risks(
     scheme, chunks = _scheme(posterior, batches, loss)
     layers = _linear_layers(posterior) if scheme == "examples" else []
     sums, done = torch.zeros(4, dtype=torch.float64), 0  # loss, error, clipped loss, examples
-    largest, n, passes, count = 1.0, 0, 0, 0.0
+    largest, passes = 1.0, 0
     limit = clip_range(loss)
-    while passes == 0 or count / largest < values:
+    while sums[3] / largest < values:
         mine = torch.zeros_like(sums)
         for chunk in chunks():
             if done % distributed.world() == distributed.rank():  # the draw follows from the number, whoever makes it
                 losses, errors = _values(posterior, chunk, loss, layers, seed, done)
                 mine += _sums(losses, errors, limit)
-                largest = max(largest, 1 if scheme == "examples" else len(losses))
+                largest = max(largest, len(losses)) if scheme == "chunks" else largest
             done += 1
         sums += distributed.add_up(mine.to(posterior.log_std.device)).cpu()
         largest = distributed.largest(largest)
         passes += 1
-        count = float(sums[3])
-        n = int(count) // passes
-        progress(Event("certify", min(values, int(count / largest)), values))
+        progress(Event("certify", min(values, int(sums[3] / largest)), values))
+    count = float(sums[3])
     loss_mean, error, clipped = (sums[:3] / count).tolist()
-    return Risks(loss_mean, _known(error), _known(clipped), max(1, int(count / largest)), n, scheme)
+    return Risks(loss_mean, _known(error), _known(clipped), int(count / largest), int(count) // passes, scheme)
 
 
 def _sums(losses: Tensor, errors: Tensor | None, limit: float | None) -> Tensor:

@@ -19,7 +19,8 @@ MEANING: dict[Label, str] = {
     "heuristic": "a number for comparing runs; nothing is claimed",
 }
 
-RANK: dict[Label, int] = {"heuristic": 0, "estimated": 1, "certified": 2}
+RANK: dict[Label, int] = {label: rank for rank, label in enumerate(reversed(MEANING))}
+"""The better the label, the higher."""
 
 RANDOMISED, DRAWN, MEAN = "randomised predictor", "one drawn network", "mean network"
 

@@ -57,12 +57,13 @@ def about(scene: Scene, when: str) -> tuple[list[Statement], dict[str, Any], lis
     priors = priced_priors(posterior)
     statements: list[Statement] = []
     if risks.error is not None:
-        statements += [
+        statements = [
             _kl_statement(scene, risks, risks.error, "0-1 error", 1.0, name, *price, when, _error(scene))
             for name, price in priors.items()
         ]
-    limit = clip_range(loss)
-    if risks.clipped is not None and limit is not None:
+    if risks.clipped is not None:
+        limit = clip_range(loss)
+        assert limit is not None
         trivial = None if scene.constant is None else scene.constant.clipped(limit)
         statements += [
             _kl_statement(scene, risks, risks.clipped, "clipped loss", limit, name, *price, when, trivial)
@@ -179,7 +180,7 @@ def _drawn_statement(scene: Scene, n: int, prior: str, prior_log_std: Tensor, na
     with posterior.sampled(source) as model:
         risk = 1 - evaluate(model, scene.batches.ordered(), scene.loss)["accuracy"]
     inputs = {
-        "risk": min(1.0, max(0.0, risk)),
+        "risk": risk,
         "log_ratio": ratio,
         "prior_nats": nats,
         "n": n,
@@ -210,7 +211,7 @@ def held_out_statements(scene: Scene, held_out: Batches, doubts: Sequence[str]) 
     return [statement("0-1 error", MEAN, label, "test set", inputs, constant_answer=trivial)]
 
 
-def heuristics(terms: Mapping[str, float]) -> list[Statement]:
+def heuristics(terms: Mapping[str, float] | None) -> list[Statement]:
     """The training objective, and the paper's bound with its correction η."""
     if not terms:
         return []

@@ -299,7 +299,5 @@ def rules_for(preset: str | Rules) -> Rules:
     if isinstance(preset, Rules):
         return preset
     if preset not in PRESETS:
-        raise PactrainError(
-            f"preset {preset!r} is not known; use one of {', '.join(PRESETS)}, or a pactrain.Rules"
-        )
+        raise PactrainError(f"preset {preset!r} is not known; use one of {', '.join(PRESETS)}, or a pactrain.Rules")
     return PRESETS[preset]
