@@ -150,10 +150,19 @@ def test_differences() -> None:
 
     assert compared(delta=0.06) == ["delta: stored 0.05, made again 0.06"]
     assert first.differences(replace(first, delta=0.05 + 1e-12)) != []
-    assert compared(0.011, delta=0.06) == []
-    assert compared(0.009, delta=0.06) != []
-    assert compared(0.01, n=909) == compared(0.25, n=1125) == []
-    assert compared(0.25, n=1126) == ["n: stored 900, made again 1126"]
+    assert compared(0.5, delta=0.06) == ["delta: stored 0.05, made again 0.06"]  # δ follows from the settings alone
+    assert compared(0.5, n=901) == ["n: stored 900, made again 901"]  # and so do whole numbers
+    assert compared(0.5, budget={"a": 0.01}) == ["budget.a: stored None, made again 0.01"]
+    larger = first.measured | {"a": [1.0, 2.5]}
+    assert compared(0.25, measured=larger) == []  # relative above 1
+    assert compared(0.24, measured=larger) == ["measured.a[1]: stored 2.0, made again 2.5"]
+    small = certificate(measured={"a": 0.5})
+    assert small.differences(certificate(measured={"a": 0.7}), tolerance=0.21) == []  # absolute below 1
+    assert small.differences(certificate(measured={"a": 0.7}), tolerance=0.19) != []
+    shared = certificate(budget={"a": 0.01})
+    assert shared.differences(certificate(budget={"a": 0.02}), tolerance=0.5) == [
+        "budget.a: stored 0.01, made again 0.02"
+    ]
     assert compared(notes=()) == ["notes: stored ['x'], made again []"]
     assert compared(notes=("y",)) == ["notes[0]: stored 'x', made again 'y'"]
     other = {"a": [1.0, 3.0], "b": 1, "c": {}, "e": 5}
@@ -166,8 +175,7 @@ def test_differences() -> None:
     assert compared(measured=first.measured | {"c": []}) == ["measured.c: stored {'d': None}, made again []"]
     assert compared(measured=first.measured | {"a": {}}) == ["measured.a: stored [1.0, 2.0], made again {}"]
     assert compared(5.0, measured=first.measured | {"a": [1.0, "2"]}) == ["measured.a[1]: stored 2.0, made again '2'"]
-    assert compared(measured=first.measured | {"a": [1, 2]}) == []  # the same numbers
-    assert first.differences(replace(first, digest="", measured=first.measured | {"a": [1, 2]})) == []
+    assert compared(measured=first.measured | {"a": [1, 2.0]}) == ["measured.a[0]: stored 1.0, made again 1"]
     text = first.measured | {"a": "12"}
     assert compared(measured=text) == ["measured.a: stored [1.0, 2.0], made again '12'"]
     back = certificate(measured=text).differences(certificate(measured=first.measured))
