@@ -55,7 +55,7 @@ def test_statistics_are_gathered_under_noise_and_estimated_anew_at_the_mean(rule
     assert float((seen[-1] - at_the_mean).abs().max()) > 1e-3  # … and are not those of the mean network
     groups = result.posterior.groups
     assert "1" in groups  # its scale and shift are random weights like all others
-    if rules.stds == "gradient":  # warmed up: one std a group
+    if rules.stds == "gradient":  # warmed up: one std per group
         spans = [float(result.posterior.log_std.detach()[at].std()) for at in result.posterior.group_slices]
         assert max(spans) < 1e-5
     assert "certified" not in {s.label for s in result.certificate.statements}

@@ -113,7 +113,7 @@ def test_a_pickle_that_would_run_something_is_refused(tmp_path: Path, protocol: 
     [
         (b"\x80\x02cbuiltins\neval\n.", "names builtins.eval"),
         (b"\x80\x02cnumpy\nndarray\n)R.", "calls numpy.ndarray"),
-        (b"\x80\x02cnumpy\ndtype\n}b.", "name in the place of array"),
+        (b"\x80\x02cnumpy\ndtype\n}b.", "name instead of array"),
         (b"\x80\x02(i__main__\nX\n.", "instruction INST"),
         (b"\x80\x02]K\x01\x81.", "instruction NEWOBJ"),
         (b"\x80\x02}q\x01(U\x04da", "not a whole file"),

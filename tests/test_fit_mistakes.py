@@ -20,7 +20,7 @@ def test_a_network_that_cannot_learn_is_told_so() -> None:
 
 
 def test_losses_that_are_not_per_example_are_refused() -> None:
-    with pytest.raises(PactrainError, match="one loss an example"):
+    with pytest.raises(PactrainError, match="one loss per example"):
         pactrain.fit(build("mlp"), rows(), loss=lambda predict, b: nn.functional.cross_entropy(predict(b[0]), b[1]))
     with pytest.raises(PactrainError, match="not known"):
         pactrain.fit(build("mlp"), rows(), loss="zero_one")

@@ -132,7 +132,7 @@ def test_every_mistake_has_its_message(tmp_path: Path) -> None:
     )
     assert "write dates as 2024-12-31" in broken(tmp_path, two)
     texts = "x,y\n" + "".join(f"what was said in case {i},{i % 2}\n" for i in range(30))
-    assert "or read running text with --text x" in broken(tmp_path, texts)  # few rows, and no categories all the same
+    assert "or read free text with --text x" in broken(tmp_path, texts)  # few rows, and no categories all the same
     same = "x,y\n" + "".join(f"{i},2.5\n" for i in range(20))
     assert "2.5 in every training row" in broken(tmp_path, same)
     assert "too few" in broken(tmp_path, "x,y\n1,0\n2,1\n")

@@ -164,7 +164,7 @@ def test_columns_of_text_beside_other_columns(tmp_path: Path) -> None:
     only = load(path, target="label", text={"body": DEFAULT}, drop=("stars",))
     assert only.inputs == 384
     assert only.caveats == (STRATIFIED,)  # nothing was fitted to the training rows
-    with pytest.raises(DataError, match="cannot be read as running text"):
+    with pytest.raises(DataError, match="cannot be read as free text"):
         load(path, target="body", text={"body": DEFAULT})
     with pytest.raises(DataError, match="no column 'text'"):
         load(path, target="label", text={"text": DEFAULT})

@@ -116,7 +116,7 @@ def fit(
     data:       `(X, y)`, a Dataset, a DataLoader, any re-iterable of batches, or a torch-geometric `Data`, whose train_mask (or
                 all labelled nodes) is trained on; `test=` the same graph measures its test_mask.  `pactrain.problem.augmentation.augmented((X, y))`
                 flips and crops images.
-    loss:       a name (see `pactrain.problem.losses.LOSSES`) or `loss(predict, batch) -> one loss an example`.
+    loss:       a name (see `pactrain.problem.losses.LOSSES`) or `loss(predict, batch) -> one loss per example`.
     prior:      "layer", "tensor", "model", or a `Prior`.
     bound:      "auto" (what the preset says); "cgf" or "paper", the two forms of the bound for unbounded losses; "kl",
                 "quad", "lambda", "classic", "catoni", "bbb" for losses in [0, 1] (cross-entropy is clipped); "subgaussian",

@@ -38,7 +38,7 @@ def leaves(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, 
 
 
 def changes(path: tuple[Any, ...], value: Any) -> list[Any]:
-    """What a forger may write in the place of a leaf; an ellipsis stands for an item of a list, which is removed."""
+    """What a forger may write instead of a leaf; an ellipsis stands for an item of a list, which is removed."""
     if value is ...:
         return [...]
     if path[-1] == "label":

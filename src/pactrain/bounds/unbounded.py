@@ -31,7 +31,7 @@ class Unbounded:
     delta:    probability with which the bound may fail.
     moment:   the scan of the prior.
     at:       where a layerwise prior reads the scalar table: at its largest std, or at the geometric mean.
-    nats:     what stands in the place of ln(1/δ), if anything else should.
+    nats:     what stands instead of ln(1/δ), if anything else should.
     """
 
     def __init__(

@@ -36,7 +36,7 @@ MOST_DRAWS, CHUNK_DRAWS, CHUNK_EXAMPLES = 300_000, 500, 20_000_000
 """Most draws that `fit` measures with; without noise for each example, most draws, and most draws times examples."""
 
 SHARE_OF_TRAINING = 0.1
-"""Part of the forward passes of training, three a step, that draws may take where each goes through a batch as it comes (a graph is one)."""
+"""Part of the forward passes of training, three a step, that draws may take where each goes through a whole batch (a graph is one)."""
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def affordable_draws(posterior: Posterior, batches: Batches, loss: AnyLoss, n: i
         scheme, _ = _scheme(posterior, batches, loss)
     if scheme == "examples":
         return min(MOST_DRAWS, n * max(1, epochs // 4))
-    small = isinstance(batches, TensorBatches)  # else a draw goes through a batch as it comes, like a step
+    small = isinstance(batches, TensorBatches)  # else a draw goes through a whole batch, like a step
     most = CHUNK_DRAWS if small else min(CHUNK_DRAWS, int(SHARE_OF_TRAINING * 3 * steps))
     return max(20, min(most, CHUNK_EXAMPLES // n))
 

@@ -65,7 +65,7 @@ class TableGnn(Recipe):
 
 @dataclass
 class FigureGnn(TableGnn):
-    """Box plots of the test accuracy of every setting of the grid beside PAC-Bayes, one panel a graph."""
+    """Box plots of the test accuracy of every setting of the grid beside PAC-Bayes, one panel per graph."""
 
     out: Path = Path("figure-gnn.svg")
     """The file to draw into: .svg, .png or .pdf."""

@@ -29,9 +29,9 @@ class Train:
     drop: tuple[str, ...] = ()
     """Columns of the file to leave out."""
     text: tuple[str, ...] = ()
-    """Columns of the file that hold running text."""
+    """Columns of the file that hold free text."""
     encoder: str | None = None
-    """What reads running text: a folder, or a name on the Hugging Face hub; by default a small encoder of sentences."""
+    """What reads free text: a folder, or a name on the Hugging Face hub; by default a small encoder of sentences."""
     test_fraction: float | None = None
     """Part of the data held out for the test score (files: 0.2, small named sets: 0.5, graphs: the paper's split); 0 trains on everything."""
     split: int = 0
@@ -39,7 +39,7 @@ class Train:
     model: str | None = None
     """mlp, mlp:600-600-600 (widths), linear; gcn, gat, sage, appnp for graphs; cnn9, cnn13, cnn15, vgg13, vgg19, resnet18, resnet34,
     densenet121 for images, as in resnet18:width=.25,norm=group; or FILE.py:FUNCTION, a function of (inputs, outputs) that
-    returns a torch module.  By default mlp; linear for running text, gcn for graphs."""
+    returns a torch module.  By default mlp; linear for free text, gcn for graphs."""
     augment: Literal["none", "flip_crop", "flip", "crop"] = "none"
     """Mirror images and move them by up to 4 pixels, anew in each training step; the certificate sees the originals."""
     augment_counts: int = 1

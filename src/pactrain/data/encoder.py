@@ -2,7 +2,7 @@
 
 Numeric columns: missing values become the median, then mean 0 and standard deviation 1.  Dates: the same with days since
 1970 (`dates.py`).  Text columns: one-hot; a missing value is a category of its own, a category not seen in training has no
-column and becomes all zeros.  Everything is fitted on the training rows.  Columns named as running text become the
+column and becomes all zeros.  Everything is fitted on the training rows.  Columns named as free text become the
 features of a frozen encoder (`models/text.py`), which are left as they are.
 """
 
@@ -22,7 +22,7 @@ Kind = Literal["classification", "regression"]
 
 MAX_CATEGORIES = 100
 RUNNING_TEXT = 4
-"""Words in a cell from which on a column of different texts is running text, however few rows it has."""
+"""Words in a cell from which on a column of different texts is free text, however few rows it has."""
 
 MOSTLY_NUMBERS = 0.1
 """A text column of which at most this part is no number is a numeric column with mistakes in it."""
@@ -51,7 +51,7 @@ class Categorical:
 
 @dataclass(frozen=True)
 class Text:
-    """A column of running text, and the encoder whose features stand for it."""
+    """A column of free text, and the encoder whose features stand for it."""
 
     name: str
     encoder: str
@@ -145,7 +145,7 @@ def fit_encoder(
     kind: Kind,
     text: Mapping[str, str] | None = None,
 ) -> Encoder:
-    """Learn the encoding from training rows; `text` names the columns of running text, each with its encoder."""
+    """Learn the encoding from training rows; `text` names the columns of free text, each with its encoder."""
     text = text or {}
     _check_no_names(frame.drop(columns=list(text)))
     columns = [_fit_column(frame[name]) for name in frame.columns if name not in text]
@@ -196,7 +196,7 @@ def _check_no_names(frame: pd.DataFrame) -> None:
     dates = "; write dates as 2024-12-31 to have them read" if any(looks_like_dates(frame[n]) for n, _ in names) else ""
     looks = "it looks like a name or an identifier" if len(names) == 1 else "they look like names or identifiers"
     raise DataError(
-        f"{said}: {looks}; leave out such columns with --drop {words}, or read running text with --text {words}{dates}"
+        f"{said}: {looks}; leave out such columns with --drop {words}, or read free text with --text {words}{dates}"
     )
 
 

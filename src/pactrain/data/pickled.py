@@ -143,9 +143,7 @@ class _Reader:
 
 def _expect(value: Any, kind: type) -> Any:
     if not isinstance(value, kind):
-        raise _Refused(
-            f"has {type(value).__name__.strip('_').lower()} in the place of {kind.__name__.strip('_').lower()}"
-        )
+        raise _Refused(f"has {type(value).__name__.strip('_').lower()} instead of {kind.__name__.strip('_').lower()}")
     return value
 
 

@@ -75,7 +75,7 @@ def _read_parquet(path: Path) -> pd.DataFrame:
 
 
 def _read_npz(path: Path) -> pd.DataFrame:
-    """Arrays of one row an example; an array "X" of several columns becomes columns X0, X1, …"""
+    """Arrays of one row per example; an array "X" of several columns becomes columns X0, X1, …"""
     try:
         with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
             arrays = {name: np.atleast_1d(file[name]) for name in file.files}
@@ -122,7 +122,7 @@ def load_table(
     text: Mapping[str, str] | None = None,
     prior_data: float = 0.0,
 ) -> Task:
-    """A task from a CSV, Parquet or NPZ file; `text` names its columns of running text, each with the encoder to read it."""
+    """A task from a CSV, Parquet or NPZ file; `text` names its columns of free text, each with the encoder to read it."""
     text = text or {}
     frame = read_frame(path, tuple(text))
     if target is None and path.suffix.lower() == ".npz" and "y" in frame.columns:
@@ -133,7 +133,7 @@ def load_table(
         if name not in frame.columns:
             raise DataError(f"{path.name} has no column {name!r}; it has {_listed(frame.columns)}")
     if target in text:
-        raise DataError(f"the column {target!r} is the target and so cannot be read as running text")
+        raise DataError(f"the column {target!r} is the target and so cannot be read as free text")
     _check_target(frame[target], target)
     kind = kind or _kind(frame[target])
     if kind == "regression":

@@ -36,7 +36,7 @@ def block_sum(values: Tensor) -> Tensor:
 
 
 def spread(per_group: Tensor, like: Tensor, groups: Slices) -> Tensor:
-    """One value a group written out to one value a weight."""
+    """One value per group written out to one value a weight."""
     out = torch.empty_like(like)
     for value, g in zip(per_group.to(like.dtype), groups, strict=True):
         out[g] = value

@@ -1,4 +1,4 @@
-"""The prior: N(initial weights, one std a group)."""
+"""The prior: N(initial weights, one std per group)."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

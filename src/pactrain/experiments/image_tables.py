@@ -152,7 +152,7 @@ def table_batch_size(scale: Scale) -> Table:
 
 
 LOW_RATE = 1e-4
-"""Below it the paper trains for longer, 700 epochs in the place of 500; at the cpu scale both methods do."""
+"""Below it the paper trains for longer, 700 epochs instead of 500; at the cpu scale both methods do."""
 
 
 def kept_noise(scale: Scale) -> Settings:

@@ -65,7 +65,7 @@ def pac_bayes(
     """`epochs` of the bound, None for as many as the rules say, and `stage2` of the loss alone.
 
     prior_data: part of the images on which the prior is trained first, for as many epochs.
-    momentum:   takes torch's SGD with the rate of the rules in the place of Adam.
+    momentum:   takes torch's SGD with the rate of the rules instead of Adam.
     augment:    flips and crops; `counts` is the paper's heuristic of counting copies.
     rules:      what else to change in the preset; with a `stage2_share`, `epochs` are those of both stages.
     looks:      "curves" keeps the history, "predictors" measures draws of the network too.

@@ -1,4 +1,4 @@
-"""Losses with one value an example, their declared range, and how a batch is read."""
+"""Losses with one value per example, their declared range, and how a batch is read."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -74,7 +74,7 @@ AnyLoss = Loss | CustomLoss
 
 
 def per_row(values: Tensor) -> Tensor:
-    """One value an example: further dimensions (pixels, outputs) are averaged."""
+    """One value per example: further dimensions (pixels, outputs) are averaged."""
     return values if values.ndim <= 1 else values.flatten(1).mean(1)
 
 
@@ -260,7 +260,7 @@ def resolve(loss: str | AnyLoss | None, first_batch: Any) -> AnyLoss:
         if loss not in LOSSES:
             raise PactrainError(
                 f"loss {loss!r} is not known; use one of {', '.join(LOSSES)} (quantile:0.9 for another level), "
-                "or a callable loss(predict, batch) that returns one value an example"
+                "or a callable loss(predict, batch) that returns one value per example"
             )
         return LOSSES[loss]
     if isinstance(loss, torch.nn.modules.loss._Loss) or getattr(loss, "__module__", None) == F.__name__:
@@ -298,7 +298,7 @@ def per_example(loss: AnyLoss, predict: Predict, batch: Any) -> Tensor:
     if not isinstance(losses, Tensor) or losses.ndim != 1 or not len(losses):
         shape = tuple(losses.shape) if isinstance(losses, Tensor) else type(losses).__name__
         raise PactrainError(
-            f"the loss returned {shape}; it must return a vector with one loss an example "
+            f"the loss returned {shape}; it must return a vector with one loss per example "
             "(reduction='none'), because the bound counts examples and looks at their spread"
         )
     return losses

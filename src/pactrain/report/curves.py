@@ -140,7 +140,7 @@ def gap_figure(runs: list[Run], *, name: str = "gap") -> Drawing:
     return Drawing(
         name,
         "The generalisation gap",
-        f"Test against training {score}, a point an epoch: {'; '.join(ends)}. A dashed line marks where both are equal.",
+        f"Test against training {score}, a point per epoch: {'; '.join(ends)}. A dashed line marks where both are equal.",
         f"Each point is an epoch, the large one the last. On the dashed line the network is as good on new data as on its own; "
         f"how far a point lies {side} it is the gap.",
         figure,

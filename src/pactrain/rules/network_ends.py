@@ -196,7 +196,7 @@ def beside(layer: Layer, x: Tensor) -> tuple[int, ...]:
 
 @contextmanager
 def _random_weights(model: nn.Module, source: torch.Generator) -> Iterator[None]:
-    """Random numbers in the place of all weights for the length of a block."""
+    """Random numbers instead of all weights for the length of a block."""
     kept = [(p, p.detach().clone()) for p in model.parameters() if p.is_floating_point()]
     try:
         for p, _ in kept:

@@ -9,7 +9,7 @@ the inputs and the last layer's multiplied by that of the targets:
 
 The network then takes the data as it came.  Units are powers of four, so that not a bit of what it computes changes.  Posterior and prior
 remain Gaussians with independent weights; the prior's std is that of its group times a unit of each weight (`Posterior.units`).
-A network that does better on the data as it comes, as one that was trained before will, takes the units into its weights first, so that it
+A network that does better on the raw data, as one that was trained before will, takes the units into its weights first, so that it
 goes on from what it was.
 
 The data chooses the units.  That nothing is scaled has a probability of `UNSCALED`, fixed beforehand; the rest is shared out equally among one unit for all
@@ -45,7 +45,7 @@ RARE, DEAD = 0.01, 1e-4
 """Part of the rows in which a column has to differ from zero, and size beside that of all, for it to have a say in whether columns share a unit."""
 
 FAR_SMALLER = 0.5
-"""Part of the loss in units below which that of the data as it comes shows that the network has learned from data as it comes."""
+"""Part of the loss in units below which that of the raw data shows that the network has learned from raw data."""
 
 BASE, LARGEST = 4.0, 9
 """Units are BASE**k, k from -LARGEST to LARGEST."""
@@ -68,7 +68,7 @@ class Units:
     inputs: Tensor | None = None
     target: float = 1.0
     nats: float = 0.0
-    ready: bool = False  # do the weights take data as it comes, so that they take the units over first?
+    ready: bool = False  # do the weights take raw data, so that they take the units over first?
 
     @property
     def taken(self) -> bool:
@@ -297,7 +297,7 @@ def _borne(units: Units, model: nn.Module, batches: TensorBatches, loss: Loss, s
 
 
 def _better_as_it_is(units: Units, model: nn.Module, batches: TensorBatches, loss: Loss) -> bool:
-    """Has the network, as it is, a far smaller loss on the data as it comes than on the data in units, and than any constant answer?"""
+    """Has the network, as it is, a far smaller loss on the raw data than on the data in units, and than any constant answer?"""
     ours = evaluate(model, units.rows(batches).ordered(), loss)["loss"] * units.target**units.ends.degree
     raw = evaluate(model, batches.ordered(), loss)["loss"]
     return bool(raw < FAR_SMALLER * ours and raw < _of_a_constant(batches, loss))

@@ -72,7 +72,7 @@ class PriorLosses:
 
 
 def is_plain(batch: Any) -> bool:
-    """Is it (inputs, …, target), all of them tensors with one row an example?"""
+    """Is it (inputs, …, target), all of them tensors with one row per example?"""
     if type(batch) not in (tuple, list) or len(batch) < 2:
         return False
     return all(isinstance(t, Tensor) and t.ndim and len(t) == len(batch[-1]) for t in batch)

@@ -140,7 +140,7 @@ class Examples:
         return torch.stack(parts).mean(0)
 
     def _factors(self, direction: Tensor) -> list[Factors]:
-        """Of the gradients of the outputs in one direction, one row an example."""
+        """Of the gradients of the outputs in one direction, one row per example."""
         found = []
         for batch, picked, _ in self.shown:
             rows = tuple(t[picked] for t in batch)
@@ -175,7 +175,7 @@ class Examples:
         return total * (self.posterior.num_weights / len(self.weights) / len(directions))
 
     def _gradients(self, direction: Tensor) -> Iterator[tuple[int, Sequence[Tensor | None]]]:
-        """Gradients of the outputs in one direction, for some examples at a time: how many, and one row an example."""
+        """Gradients of the outputs in one direction, for some examples at a time: how many, and one row per example."""
         if self.alone and self.quick:
             yield from self._together(direction)
             return

@@ -90,12 +90,12 @@ def tapped(model: nn.Module, params: Sequence[nn.Parameter]) -> Iterator[list[Ta
             handle.remove()
 
 
-# -- one row an example ------------------------------------------------------------------------------------------------
+# -- one row per example ------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Factors:
-    """Of one layer: the rows that went in and the gradients that came back, one row an example."""
+    """Of one layer: the rows that went in and the gradients that came back, one row per example."""
 
     weight: int
     bias: int | None
@@ -106,9 +106,9 @@ class Factors:
 def row_factors(
     model: nn.Module, params: Sequence[nn.Parameter], values: Callable[[], Tensor]
 ) -> tuple[list[Factors], Tensor]:
-    """The factors of the gradients of `values()`, one value an example, and these values.
+    """The factors of the gradients of `values()`, one value per example, and these values.
 
-    Raises `Unlike` unless every parameter sits in a linear layer that is used once, on one row an example.
+    Raises `Unlike` unless every parameter sits in a linear layer that is used once, on one row per example.
     """
     with tapped(model, params) as taps:
         if {i for tap in taps for i in (tap.weight, tap.bias)} - {None} != set(range(len(params))):

@@ -202,7 +202,7 @@ def picked_weights(count: int, source: torch.Generator, most: int = WEIGHTS) -> 
 def _example_gradients(
     model: nn.Module, params: list[nn.Parameter], batches: Batches, loss: AnyLoss, source: torch.Generator
 ) -> Iterator[tuple[Sequence[Tensor | None], Tensor]]:
-    """Gradients of the losses of some examples at a time, one list entry a parameter and one row an example; and the losses."""
+    """Gradients of the losses of some examples at a time, one list entry a parameter and one row per example; and the losses."""
     at_once = NUMBERS_AT_ONCE // max(1, sum(p.numel() for p in params))
     if isinstance(batches, TensorBatches) and isinstance(loss, Loss) and at_once > 1 and not convolves(model):
         state = source.get_state()
