@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from pactrain.problem.batches import as_batches
 from pactrain.problem.losses import LOSSES, Loss
 from pactrain.problem.read import Problem
-from pactrain.rules.units import LARGEST
+from pactrain.rules.choose_units import LARGEST
 
 EACH = math.log(2 * LARGEST + 1)
 

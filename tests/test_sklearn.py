@@ -26,7 +26,8 @@ import pactrain
 from pactrain import PactrainError
 from pactrain.data.task import STANDARDISED, scaled_target
 from pactrain.models.mlp import mlp
-from pactrain.sklearn import CLASS_WEIGHTS, PACBayesClassifier, PACBayesRegressor
+from pactrain.sklearn import PACBayesClassifier, PACBayesRegressor
+from pactrain.sklearn.estimators import CLASS_WEIGHTS
 
 
 @dataclass(frozen=True)
@@ -140,7 +141,7 @@ def test_saving_and_loading(make: Any, tmp_path: Path) -> None:
     joblib.dump(model, tmp_path / "model.joblib")
     skops.io.dump(model, tmp_path / "model.skops")
     unknown = skops.io.get_untrusted_types(file=tmp_path / "model.skops")
-    assert set(unknown) == {f"pactrain.sklearn.{type(model).__name__}", "tests.test_sklearn.narrow"}
+    assert set(unknown) == {f"pactrain.sklearn.estimators.{type(model).__name__}", "tests.test_sklearn.narrow"}
     for again in (joblib.load(tmp_path / "model.joblib"), skops.io.load(tmp_path / "model.skops", trusted=unknown)):
         np.testing.assert_array_equal(again.predict(x), model.predict(x))
         np.testing.assert_array_equal(again.predict(x, draws=5), model.predict(x, draws=5))

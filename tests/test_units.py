@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 import pactrain
 from pactrain.problem.losses import LOSSES, Loss
+from pactrain.rules.choose_units import UNSCALED, find_units
 from pactrain.rules.network_ends import find_ends
-from pactrain.rules.units import UNSCALED, find_units
 from pactrain.runtime.gave_up import collected
 from tests.raw_tables import EACH, perceptron, problem, table
 

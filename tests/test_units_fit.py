@@ -11,8 +11,9 @@ from torch.utils.data import DataLoader, TensorDataset
 import pactrain
 from pactrain.bounds.prior_price import priced_priors
 from pactrain.distributions.posterior import Posterior
+from pactrain.rules.choose_units import find_units
 from pactrain.rules.presets import AUTO
-from pactrain.rules.units import Units, find_units
+from pactrain.rules.units import Units
 from pactrain.runs import folder as runs
 from pactrain.runs.folder import load_posterior
 from pactrain.runtime.events import Event

@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from pactrain.distributions.posterior import Posterior
-from pactrain.rules.units import BASE
+from pactrain.rules.choose_units import BASE
 from tests.raw_tables import perceptron
 
 

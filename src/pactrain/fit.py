@@ -30,12 +30,13 @@ from pactrain.problem.module_modes import estimate_batch_norm, restored_modes
 from pactrain.problem.read import Problem, read_problem
 from pactrain.problem.threads import threads_for
 from pactrain.problem.untrained import shapes_named, training_mode
+from pactrain.rules.choose_units import find_units
 from pactrain.rules.gamma.trained_leave_one_out import LeftOut
 from pactrain.rules.gamma.walk import leave_out
 from pactrain.rules.initial_scale import strengthen
 from pactrain.rules.objective import make_bound, rules_with
 from pactrain.rules.presets import Rules, normalised_classes, rules_for
-from pactrain.rules.units import Units, find_units
+from pactrain.rules.units import Units
 from pactrain.runs.configuration import configuration
 from pactrain.runs.folder import RunFolder
 from pactrain.runs.summary import final_scores, metrics_of, notes_on
