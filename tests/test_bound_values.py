@@ -27,6 +27,7 @@ from pactrain.bounds import (
 )
 from pactrain.bounds.catoni import BETAS
 from pactrain.bounds.eta import eta_paper
+from pactrain.bounds.held_out import _stirling_error
 from pactrain.bounds.kl import binary_kl, kl_bound, monte_carlo
 from pactrain.bounds.prior_price import dziugaite_roy
 
@@ -214,7 +215,7 @@ def test_clopper_pearson(errors: int, n: int, delta: float) -> None:
     assert float(at_most) == pytest.approx(delta, rel=1e-9)
 
 
-@pytest.mark.parametrize(("errors", "n", "delta"), [(3, 100, 0.05), (37, 250, 0.01), (37, 250, 0.9), (7, 20, 0.8)])
+@pytest.mark.parametrize(("errors", "n", "delta"), [(3, 100, 0.05), (37, 250, 0.01), (37, 250, 0.9), (7, 20, 0.8), (4, 5, 0.9)])
 def test_clopper_pearson_is_on_the_safe_side_by_the_stated_margin(errors: int, n: int, delta: float) -> None:
     """By 1e-10 of the probability that is compared: at most δ errors, or, where that is known to more digits, 1 − δ of more."""
     p = mpf(clopper_pearson(errors, n, delta))
@@ -222,6 +223,12 @@ def test_clopper_pearson_is_on_the_safe_side_by_the_stated_margin(errors: int, n
     few, many = sum(parts[: errors + 1]), sum(parts[errors + 1 :])
     gap = mpmath.log(mpf(delta) / few) if errors <= n * p else mpmath.log(many / (1 - mpf(delta)))
     assert float(gap) == pytest.approx(1e-10, rel=0.2, abs=0)
+
+
+def test_the_error_of_stirlings_formula() -> None:
+    for m in (1, 2, 10, 19, 20, 21, 30, 100, 10**6):
+        exact = mpmath.loggamma(m + 1) - (m * mpmath.log(m) - m + mpmath.log(2 * mpmath.pi * m) / 2)
+        assert _stirling_error(m) == pytest.approx(float(exact), abs=1e-14 if m < 20 else 3e-15, rel=1e-14)
 
 
 def test_clopper_pearson_at_the_ends() -> None:
