@@ -215,7 +215,9 @@ def test_clopper_pearson(errors: int, n: int, delta: float) -> None:
     assert float(at_most) == pytest.approx(delta, rel=1e-9)
 
 
-@pytest.mark.parametrize(("errors", "n", "delta"), [(3, 100, 0.05), (37, 250, 0.01), (37, 250, 0.9), (7, 20, 0.8), (4, 5, 0.9)])
+@pytest.mark.parametrize(
+    ("errors", "n", "delta"), [(3, 100, 0.05), (37, 250, 0.01), (37, 250, 0.9), (7, 20, 0.8), (4, 5, 0.9)]
+)
 def test_clopper_pearson_is_on_the_safe_side_by_the_stated_margin(errors: int, n: int, delta: float) -> None:
     """By 1e-10 of the probability that is compared: at most δ errors, or, where that is known to more digits, 1 − δ of more."""
     p = mpf(clopper_pearson(errors, n, delta))
