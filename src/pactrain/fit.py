@@ -41,7 +41,7 @@ from pactrain.runs.configuration import configuration
 from pactrain.runs.folder import RunFolder
 from pactrain.runs.summary import final_scores, metrics_of, notes_on
 from pactrain.runtime import distributed
-from pactrain.runtime.devices import choose_device, give_memory_back
+from pactrain.runtime.devices import choose_device, fresh_casts, give_memory_back
 from pactrain.runtime.errors import PactrainError, TrainingError
 from pactrain.runtime.events import Callback, Event
 from pactrain.runtime.gave_up import collected
@@ -149,6 +149,7 @@ def fit(
     with (
         own_randomness(where, seed),
         restored_modes(model),
+        fresh_casts(),
         deferred() as stop,
         collected() as given_up,
         ExitStack() as until_end,

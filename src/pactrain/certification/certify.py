@@ -23,6 +23,7 @@ from pactrain.problem.input_types import as_network_takes
 from pactrain.problem.losses import AnyLoss, Loss, resolve
 from pactrain.problem.module_modes import evaluating
 from pactrain.problem.threads import threads_for
+from pactrain.runtime.devices import fresh_casts
 from pactrain.runtime.errors import DataError, PactrainError
 from pactrain.runtime.events import Callback, silent
 from pactrain.runtime.versions import versions
@@ -81,7 +82,7 @@ def certify(
         1 + len(earlier or {}),
     )
     model = posterior.model
-    with evaluating(model), threads_for(model, first_measured(posterior, batches, loss), loss):
+    with evaluating(model), fresh_casts(), threads_for(model, first_measured(posterior, batches, loss), loss):
         statements, measured, notes = about(scene, END)
         for when, snapshot in (earlier or {}).items():
             now = posterior.snapshot()

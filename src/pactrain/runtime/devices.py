@@ -2,7 +2,8 @@
 
 import ctypes
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import torch
 
@@ -23,6 +24,17 @@ def choose_device(device: str | torch.device) -> torch.device:
         reason = str(error).splitlines()[0]
         raise PactrainError(f"device {device!r} cannot be used ({reason}); use cpu, cuda or auto") from error
     return chosen
+
+
+@contextmanager
+def fresh_casts() -> Iterator[None]:
+    """Inside the block autocast casts weights each time they are used: it would otherwise go on with those it cast first."""
+    before = torch.is_autocast_cache_enabled()
+    torch.set_autocast_cache_enabled(False)
+    try:
+        yield
+    finally:
+        torch.set_autocast_cache_enabled(before)
 
 
 def give_memory_back() -> None:
