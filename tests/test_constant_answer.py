@@ -13,7 +13,7 @@ from pactrain.problem.constant_answer import ConstantAnswer, best_constant
 from pactrain.problem.losses import LOSSES, MULTILABEL, Loss, quantile
 
 
-def best(target: Tensor, loss: Any, *, size: int = 1000) -> ConstantAnswer:
+def best(target: Tensor, loss: Any, *, size: int = 1000) -> Any:
     found = best_constant(TensorBatches((torch.zeros(len(target), 1), target), size), loss)
     assert found is not None
     return found

@@ -10,6 +10,7 @@ from torch import Tensor
 from pactrain.certification.statement import Caveat
 from pactrain.problem.batches import Batches, TensorBatches
 from pactrain.problem.graph_nodes import Nodes, shared_nodes
+from pactrain.problem.losses import TARGET_KEYS
 
 EXACT, LOOKED_AT, COMPARISONS = 100, 2000, 500_000_000
 """Repeated rows whose repeats are counted, rows whose near repeats are, and numbers that are compared at most for either."""
@@ -44,11 +45,18 @@ def _tensors(batch: Any) -> Iterable[Tensor]:
     if isinstance(batch, Tensor):
         yield batch
     elif isinstance(batch, Mapping):
-        for key in sorted(batch, key=str):
+        for key in sorted(batch, key=lambda key: (key in TARGET_KEYS, str(key))):  # the target last, as in a pair
             yield from _tensors(batch[key])
     elif isinstance(batch, (tuple, list)):
         for item in batch:
             yield from _tensors(item)
+
+
+def _only_tensors(batch: Any) -> bool:
+    """True if a batch holds nothing beside tensors: texts, say, cannot be compared here."""
+    if isinstance(batch, Mapping):
+        return all(map(_only_tensors, batch.values()))
+    return all(map(_only_tensors, batch)) if isinstance(batch, (tuple, list)) else isinstance(batch, Tensor)
 
 
 def row_digests(batches: TensorBatches) -> list[bytes]:
@@ -132,7 +140,7 @@ def as_table(batches: Batches) -> TensorBatches | None:
         numbers += sum(t.numel() for t in tensors)
         shapes = [t.shape[1:] for t in tensors if t.ndim]
         same = len({len(t) for t in tensors if t.ndim}) == 1 and len(shapes) == len(tensors)
-        if of_a_graph(batch) or not same or numbers > MOST_NUMBERS:
+        if of_a_graph(batch) or not _only_tensors(batch) or not same or numbers > MOST_NUMBERS:
             return None
         parts.append(tensors)
     kinds = {tuple((t.shape[1:], t.dtype) for t in tensors) for tensors in parts}

@@ -8,6 +8,9 @@ test set.  The bounds hold for all posteriors at once, so that the end of stage 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import torch
+from torch import Tensor, nn
+
 from pactrain.bounds.prior_price import priced_priors
 from pactrain.certification.audit import data_caveats, digest_data, digest_tensors, distinct
 from pactrain.certification.caveats import dropout_note, leaks, model_caveats
@@ -65,7 +68,7 @@ def certify(
     batches, held_out, loss, copies = _read(posterior, data, test, loss)
     given = [c if isinstance(c, Caveat) else Caveat(c) for c in caveats]
     reasons = [*given, *model_caveats(posterior.model), *data_caveats(batches)]
-    constant = best_constant(batches, loss)
+    constant = best_constant(batches, loss, like=_output(posterior.model, batches, loss))
     with evaluating(posterior.model):
         reasons += prior_caveats(posterior, batches, loss, constant, seed=seed)
     events = _events(loss, list(priced_priors(posterior)), held_out is not None)
@@ -90,7 +93,8 @@ def certify(
             statements += about(scene, when)[0]
             posterior.restore(now)
         if held_out is not None:
-            doubts = [*test_doubts, *leaks(batches, held_out)]
+            others = [c.reason for c in data_caveats(held_out) if c not in reasons]
+            doubts = [*test_doubts, *leaks(batches, held_out), *others]
             statements += held_out_statements(scene, held_out, doubts)
             notes = [*doubts, *notes]
     statements += heuristics(objective)
@@ -108,6 +112,14 @@ def certify(
         hashes=hashes_of(posterior, batches, held_out),
         versions=versions(),
     )
+
+
+def _output(model: nn.Module, batches: Batches, loss: AnyLoss) -> Tensor | None:
+    """The network's output on a batch, from which its shape and type are seen."""
+    if not isinstance(loss, Loss):
+        return None
+    with evaluating(model), torch.no_grad():
+        return loss.read(model, next(iter(batches.ordered())))[0]
 
 
 def _read(

@@ -59,7 +59,7 @@ def prior_caveats(
     if not _better(scores, constant) or not _beats_shuffles(posterior, batches.subset(EXAMPLES, seed), loss, seed):
         return []
     found = f"{100 * scores['accuracy']:.1f} % correct" if "accuracy" in scores else f"loss {scores['loss']:.3g}"
-    trivial = f"{100 * (1 - (constant.error or 0)):.1f} %" if "accuracy" in scores else f"{constant.loss:.3g}"
+    trivial = f"{100 * (1 - (constant.error or 0)):.1f} %" if "accuracy" in scores else f"{constant.loss or 0:.3g}"
     return [
         Caveat(
             f"the initial network is better on the counted examples than chance allows ({found}; a constant answer: {trivial}), "
@@ -76,6 +76,8 @@ def _better(scores: dict[str, float], constant: ConstantAnswer) -> bool:
         from scipy.stats import binom
 
         return bool(binom.cdf(round((1 - scores["accuracy"]) * n), n, constant.error) < CHANCE)
+    if constant.losses is None or constant.loss is None:
+        return False
     error = float(constant.losses.std(correction=0)) / math.sqrt(n)
     return scores["loss"] < constant.loss - 3.1 * error
 
@@ -89,12 +91,32 @@ def _beats_shuffles(posterior: Posterior, subset: list[Any], loss: AnyLoss, seed
     for _ in range(SHUFFLES):
         weights = (posterior.prior_mean / scales).clone()
         for at in posterior.parameter_slices:
-            order = torch.randperm(at.stop - at.start, generator=source, device=weights.device)
-            weights[at] = weights[at][order]
-        with _holding(posterior, weights * scales) as model:
+            weights[at] = _shuffled(weights[at], source)
+        with _holding(posterior, weights * scales) as model, _others_shuffled(posterior, source):
             if _badness(model, subset, loss) <= mine:
                 return False
     return True
+
+
+def _shuffled(values: Tensor, source: torch.Generator) -> Tensor:
+    order = torch.randperm(values.numel(), generator=source, device=values.device)
+    return values.reshape(-1)[order].view_as(values)
+
+
+@contextmanager
+def _others_shuffled(posterior: Posterior, source: torch.Generator) -> Iterator[None]:
+    """Inside the block frozen weights and buffers are shuffled too: what a network knows may stand there."""
+    random = {id(p) for p in posterior.means()}
+    tensors = [*posterior.model.parameters(), *posterior.model.buffers()]
+    others = [t for t in tensors if id(t) not in random and t.is_floating_point() and t.numel() > 1]
+    kept = [t.clone() for t in others]
+    try:
+        for t in others:
+            t.copy_(_shuffled(t, source))
+        yield
+    finally:
+        for t, before in zip(others, kept, strict=True):
+            t.copy_(before)
 
 
 def _badness(model: nn.Module, subset: list[Any], loss: AnyLoss) -> float:

@@ -18,9 +18,11 @@ from pactrain.distributions.prior import Prior
 from pactrain.models.named import make_model
 from pactrain.problem.losses import named_loss, names_classes
 from pactrain.problem.read import Problem, read_problem
+from pactrain.rules.choose_units import find_units
 from pactrain.rules.initial_scale import strengthen
 from pactrain.rules.presets import AUTO
 from pactrain.rules.prior_mean import centre_at_zero, only_noise
+from pactrain.rules.units import Units
 from pactrain.runs.folder import load_earlier, read_json
 from pactrain.runtime.errors import DataError, RunError
 from pactrain.runtime.events import Callback, silent
@@ -114,12 +116,13 @@ def make_again(run: Path, *, root: Path | None, progress: Callback = silent) -> 
         earlier=load_earlier(run),
         progress=progress,
     )
+    model = _untrained(found)
     here = (versions(), machine(), torch.get_num_threads())
     torch.set_num_threads(before)
     same = here == (config["versions"], config.get("machine"), config["threads"])
     again = replace(again, versions=config["versions"], digest="")
-    model = _untrained(found)
-    return Remade(again, 0.0 if same else ELSEWHERE, [*_other_price(found, model), *_other_prior(found, model)])
+    wrong = [*_other_price(found, model), *_other_units(found), *_other_prior(found, model, exactly=same)]
+    return Remade(again, 0.0 if same else ELSEWHERE, wrong)
 
 
 def disagreements(run: Path, stored: Certificate, *, root: Path | None, progress: Callback = silent) -> list[str]:
@@ -141,7 +144,24 @@ def _other_price(found: Rebuilt, model: nn.Module) -> list[str]:
     return wrong
 
 
-def _other_prior(found: Rebuilt, model: nn.Module) -> list[str]:
+def _other_units(found: Rebuilt) -> list[str]:
+    """Says if the units of the run's weights, or their price, are not those that its data gives."""
+    config, posterior = found.config, found.posterior
+    if config["prior_data"]:
+        return []  # chosen by rows that are not counted
+    model = _fresh(found)
+    units = find_units(model, found.problem, config["seed"]) if config["rules"]["units"] else Units()
+    fresh = Posterior(model, Prior(per=config["prior"]))
+    fresh.change_units(units.scales(model))
+    same = (fresh.units is None) == (posterior.units is None) and (
+        fresh.units is None or posterior.units is None or torch.equal(fresh.units, posterior.units)
+    )
+    if same and posterior.unit_nats == units.nats:
+        return []
+    return ["the units of the run's weights, or the price of having chosen them, are not those that its data gives"]
+
+
+def _other_prior(found: Rebuilt, model: nn.Module, *, exactly: bool) -> list[str]:
     """Says if the prior's mean is not what the run's own seed gives; `model` is the run's network before training."""
     config, loaded = found.config, found.posterior
     if config["prior_data"]:
@@ -150,18 +170,23 @@ def _other_prior(found: Rebuilt, model: nn.Module) -> list[str]:
     if found.metrics["prior_mean"] == "zero":
         centre_at_zero(fresh)
     mean = loaded.prior_mean if loaded.units is None else loaded.prior_mean / loaded.units
-    if torch.equal(fresh.prior_mean, mean):
+    if torch.equal(fresh.prior_mean, mean) or (not exactly and torch.allclose(fresh.prior_mean, mean, rtol=1e-5)):
         return []
     return [f"the prior's mean is not what seed {config['seed']} gives: the initial weights of the run were others"]
 
 
 def _untrained(found: Rebuilt) -> nn.Module:
+    """The run's network as training found it."""
+    model = _fresh(found)
+    if found.metrics["strengthened"]:
+        strengthen(model, found.problem.sample, found.problem.loss, found.config["seed"])
+    return model
+
+
+def _fresh(found: Rebuilt) -> nn.Module:
     """The run's network as its seed makes it."""
     config, encoder = found.config, Encoder.from_dict(found.config["preprocess"])
-    model = make_model(config["model"], encoder.inputs, len(encoder.classes) or 1, config["seed"])
-    if found.metrics["strengthened"]:
-        strengthen(model, found.problem.sample, found.problem.loss, config["seed"])
-    return model
+    return make_model(config["model"], encoder.inputs, len(encoder.classes) or 1, config["seed"])
 
 
 def on_trust(run: Path) -> list[str]:

@@ -1,8 +1,9 @@
 """The best answer that does not look at the inputs: what a network has to beat before its scores mean anything."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from pactrain.problem.batches import Batches
 from pactrain.problem.losses import AnyLoss, LabelsLoss, Loss, per_row
+from pactrain.runtime.gave_up import Refused, gave_up, refusing
 
 LEVELS = 19
 """Quantiles of the targets that are tried, beside their mean: 0.05, 0.10, …, 0.95."""
@@ -19,12 +21,14 @@ LEVELS = 19
 class ConstantAnswer:
     """What the best constant answer has on some rows.
 
-    errors: 0-1 error of each row (share of wrong pixels or tokens where a row has several); None for other tasks.
-    losses: loss of each row by the constant that is best in the mean.
+    errors:  0-1 error of each row (share of wrong pixels or tokens where a row has several); None for other tasks.
+    losses:  loss of each row by the constant that is best in the mean; None where the loss takes no constant.
+    several: True if a row has several targets.
     """
 
     errors: Tensor | None
-    losses: Tensor
+    losses: Tensor | None
+    several: bool = False
 
     @property
     def error(self) -> float | None:
@@ -32,21 +36,26 @@ class ConstantAnswer:
         return None if self.errors is None else float(self.errors.mean())
 
     @property
-    def loss(self) -> float:
+    def loss(self) -> float | None:
         """Mean loss."""
-        return float(self.losses.mean())
+        return None if self.losses is None else float(self.losses.mean())
 
-    def clipped(self, limit: float) -> float:
+    def clipped(self, limit: float) -> float | None:
         """Mean loss with each row's loss cut off at `limit`."""
-        return float(self.losses.clamp(max=limit).mean())
+        return None if self.losses is None else float(self.losses.clamp(max=limit).mean())
 
 
 @torch.no_grad()
-def best_constant(batches: Batches, loss: AnyLoss) -> ConstantAnswer | None:
+def best_constant(
+    batches: Batches, loss: AnyLoss, *, like: Tensor | None = None, losses: bool = True
+) -> ConstantAnswer | None:
     """The best constant answer on the rows of `batches`; None for a callable, which does not say what its targets are.
 
     Classification: always the most common class (or set of labels); for the loss, the classes' own shares as probabilities.
     Regression: the best of the mean and the quantiles of the targets.
+
+    like:   an output of the network, in whose shape and type a constant may have to come.
+    losses: False leaves out the losses.
 
     >>> from pactrain.problem.batches import TensorBatches
     >>> from pactrain.problem.losses import LOSSES
@@ -57,11 +66,15 @@ def best_constant(batches: Batches, loss: AnyLoss) -> ConstantAnswer | None:
     if not isinstance(loss, Loss):
         return None
     target = torch.cat([_target(loss, batch) for batch in batches.ordered()])
+    tried = _Tried(loss, like) if losses else None
     if isinstance(loss, LabelsLoss):
-        return _labels(loss, target)
+        return _labels(target, tried)
     if loss.task == "regression":
-        return ConstantAnswer(None, _best(loss, _levels(target.double()), target.double()))
-    return None if target.is_floating_point() else _classes(loss, target)
+        exact = target.double()
+        return ConstantAnswer(None, None if tried is None else tried.rows(_levels(exact), exact), target.ndim > 1)
+    if target.is_floating_point():
+        return _classes(target.long(), tried) if torch.equal(target, target.round()) else None
+    return _classes(target, tried)
 
 
 def _target(loss: Loss, batch: Any) -> Tensor:
@@ -78,24 +91,71 @@ def _levels(target: Tensor) -> list[Tensor]:
     return [target.mean(0), *(ordered[at] for at in places)]
 
 
-def _classes(loss: Loss, target: Tensor) -> ConstantAnswer:
+def _classes(target: Tensor, tried: "_Tried | None") -> ConstantAnswer:
     counts = torch.bincount(target.reshape(-1).clamp(min=0)).double()
     shares = counts / counts.sum()
-    outputs = [shares.log().clamp(min=math.log(1e-12)), torch.zeros_like(shares)]
-    outputs.append(torch.nn.functional.one_hot(shares.argmax(), len(shares)).double())
-    shaped = [o.reshape(-1, *[1] * (target.ndim - 1)).expand(-1, *target.shape[1:]) for o in outputs]
-    return ConstantAnswer(per_row((target != int(shares.argmax())).double()), _best(loss, shaped, target))
+    wrong = per_row((target != int(shares.argmax())).double())
+    return ConstantAnswer(wrong, None if tried is None else tried.classes(shares, target), target.ndim > 1)
 
 
-def _labels(loss: Loss, target: Tensor) -> ConstantAnswer:
+def _labels(target: Tensor, tried: "_Tried | None") -> ConstantAnswer:
     rows = target.reshape(len(target), -1)
     patterns, counts = rows.unique(dim=0, return_counts=True)
     wrong = (rows != patterns[counts.argmax()]).any(1).double()
     shares = target.double().mean(0).clamp(1e-12, 1 - 1e-12)
-    return ConstantAnswer(wrong, _best(loss, [shares.logit()], target.double()))
+    return ConstantAnswer(wrong, None if tried is None else tried.rows([shares.logit()], target.double()))
 
 
-def _best(loss: Loss, outputs: Iterable[Tensor], target: Tensor) -> Tensor:
-    """Losses of the rows at the constant output whose mean loss is smallest."""
-    tried = [per_row(loss.per_example(o.expand(len(target), *o.shape), target)).double() for o in outputs]
-    return min(tried, key=lambda losses: float(losses.mean()))
+@dataclass(frozen=True)
+class _Tried:
+    """Constant outputs put into a loss: in float64 where it takes that, else as the network's own outputs are."""
+
+    loss: Loss
+    like: Tensor | None
+
+    def rows(self, outputs: Sequence[Tensor], target: Tensor) -> Tensor | None:
+        """Losses of the rows at the constant output whose mean loss is smallest."""
+        shapes = {o.shape for o in outputs} | ({self.like.shape[1:]} if self.like is not None else set())
+
+        def at(dtype: torch.dtype, shape: torch.Size) -> list[Tensor]:
+            fitting = [o.to(dtype).reshape(shape) for o in outputs if o.numel() == shape.numel()]
+            return [self._losses(o.expand(len(target), *shape), target.to(dtype)) for o in fitting]
+
+        return self._first([partial(at, dtype, shape) for shape in shapes for dtype in self._dtypes()])
+
+    def classes(self, shares: Tensor, target: Tensor) -> Tensor | None:
+        """The same for classes, each of which has one loss wherever it stands."""
+        number = max(len(shares), 0 if self.like is None or self.like.ndim < 2 else self.like.shape[1])
+        padded = torch.nn.functional.pad(shares, (0, number - len(shares)))
+        outputs = [padded.log().clamp(min=math.log(1e-12)), torch.zeros_like(padded)]
+        outputs.append(torch.nn.functional.one_hot(padded.argmax(), number).double())
+        every = torch.arange(number, device=target.device)
+
+        def at(dtype: torch.dtype) -> list[Tensor]:
+            tables = [self._losses(o.to(every.device, dtype).expand(number, -1), every) for o in outputs]
+            return [per_row(table[target.clamp(min=0)]) for table in tables]
+
+        return self._first([partial(at, dtype) for dtype in self._dtypes()])
+
+    def _dtypes(self) -> list[torch.dtype]:
+        return list(dict.fromkeys([torch.float64, torch.float64 if self.like is None else self.like.dtype]))
+
+    def _losses(self, output: Tensor, target: Tensor) -> Tensor:
+        return per_row(refusing(self.loss.per_example)(output, target)).double()
+
+    def _first(self, ways: Sequence[Callable[[], list[Tensor]]]) -> Tensor | None:
+        """The best constant by the first way that the loss takes."""
+        refused: Refused | None = None
+        for way in ways:
+            try:
+                found = way()
+            except Refused as error:
+                refused = error
+                continue
+            if found:
+                return min(found, key=lambda losses: float(losses.mean()))
+        if refused is not None:
+            gave_up(
+                "The loss of the best constant answer is not known", refused, instead="losses are not compared with it"
+            )
+        return None

@@ -147,7 +147,7 @@ class Units:
 
     def tell(self, posterior: Posterior, stage1_end: Snapshot | None) -> dict[str, Snapshot]:
         """Bring them into what the posterior says of the weights; the posterior at the end of stage 1, likewise, by its name."""
-        posterior.change_units(self._scales(posterior.model))
+        posterior.change_units(self.scales(posterior.model))
         if stage1_end is None:
             return {}
         if posterior.units is not None:
@@ -157,10 +157,10 @@ class Units:
 
     @torch.no_grad()
     def _multiply(self, model: nn.Module, *, back: bool = False) -> None:
-        for name, scale in self._scales(model).items():
+        for name, scale in self.scales(model).items():
             model.get_parameter(name).mul_(1 / scale if back else scale)
 
-    def _scales(self, model: nn.Module) -> dict[str, Tensor]:
+    def scales(self, model: nn.Module) -> dict[str, Tensor]:
         """What the weights are multiplied by, of each parameter for which that is not one."""
         scales: dict[str, Tensor] = {}
         for name, p in model.named_parameters():
