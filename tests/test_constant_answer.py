@@ -11,6 +11,7 @@ from torch import Tensor
 from pactrain.problem.batches import TensorBatches
 from pactrain.problem.constant_answer import ConstantAnswer, best_constant
 from pactrain.problem.losses import LOSSES, MULTILABEL, Loss, quantile
+from pactrain.runtime.gave_up import collected
 
 
 def best(target: Tensor, loss: Any, *, size: int = 1000) -> Any:
@@ -150,3 +151,61 @@ def test_targets_that_do_not_say() -> None:
     )
     soft = torch.full((4, 2), 0.5)
     assert best_constant(TensorBatches((rows, soft), 4), LOSSES["cross_entropy"]) is None
+
+
+def test_a_loss_that_takes_outputs_of_the_network_only() -> None:
+    target = torch.tensor([1.0, 2.0, 6.0])
+    batches = TensorBatches((torch.zeros(3, 1), target), 8)
+    column = Loss("own", lambda o, t: (o[:, 0] - t) ** 2, "regression")
+    found = best_constant(batches, column, like=torch.zeros(5, 1))
+    assert found is not None
+    assert found.loss == pytest.approx(float(target.double().var(correction=0)))
+    narrow = Loss("own", lambda o, t: (o[:, 0, 0] - t) ** 2, "regression")
+    found = best_constant(batches, narrow, like=torch.zeros(5, 1, 1))
+    assert found is not None
+    assert found.loss == pytest.approx(float(target.double().var(correction=0)))
+
+
+def test_a_loss_for_more_classes_than_occur() -> None:
+    batches = TensorBatches((torch.zeros(4, 1), torch.tensor([0, 1, 1, 1])), 8)
+    shapes = []
+
+    def weighed(output: Tensor, target: Tensor) -> Tensor:
+        shapes.append(tuple(output.shape))
+        return torch.nn.functional.cross_entropy(output, target, torch.ones(3), reduction="none")
+
+    found = best_constant(batches, Loss("own", weighed, "classification"), like=torch.zeros(7, 3))
+    assert found is not None
+    assert found.loss == pytest.approx(-(0.25 * math.log(0.25) + 0.75 * math.log(0.75)), rel=1e-5)
+    assert set(shapes) == {(3, 3)}  # in the network's own precision, after float64 was refused
+    for like in (None, torch.zeros(7), torch.zeros(7, 1)):
+        assert best(torch.tensor([0, 1, 1, 1]), LOSSES["cross_entropy"]).loss == pytest.approx(0.5623351)
+        plain = best_constant(batches, LOSSES["cross_entropy"], like=like)
+        assert plain is not None
+        assert plain.loss == pytest.approx(0.5623351)
+
+
+def test_a_loss_that_takes_no_constant_is_told() -> None:
+    def never(*_: Tensor) -> Tensor:
+        raise ValueError("not today")
+
+    batches = TensorBatches((torch.zeros(4, 1), torch.tensor([0, 1, 1, 1])), 8)
+    with collected() as notes:
+        found = best_constant(batches, Loss("own", never, "classification"))
+    assert found is not None
+    assert (found.error, found.losses, found.loss, found.clipped(1.0)) == (0.25, None, None, None)
+    assert "not today" in notes[0]
+    with collected() as notes:
+        assert best_constant(batches, LOSSES["cross_entropy"]) is not None
+    assert notes == []
+    short = best_constant(batches, LOSSES["cross_entropy"], losses=False)
+    assert short is not None
+    assert (short.error, short.losses) == (0.25, None)
+
+
+def test_rows_with_several_targets_and_class_numbers_in_floating_point() -> None:
+    assert best(torch.tensor([[0, 1], [1, 1]]), LOSSES["cross_entropy"]).several
+    assert not best(torch.tensor([0, 1]), LOSSES["cross_entropy"]).several
+    assert best(torch.tensor([0.0, 1.0, 1.0, 1.0]), LOSSES["cross_entropy"]).error == 0.25
+    rows = TensorBatches((torch.zeros(2, 1), torch.tensor([0.5, 1.0])), 8)
+    assert best_constant(rows, LOSSES["cross_entropy"]) is None

@@ -9,7 +9,16 @@ from scipy import stats
 from torch import Tensor, nn
 
 from pactrain import Posterior, Prior
-from pactrain.certification.prior_check import CHANCE, EXAMPLES, SHUFFLES, _better, _holding, prior_caveats
+from pactrain.certification.prior_check import (
+    CHANCE,
+    EXAMPLES,
+    SHUFFLES,
+    _better,
+    _holding,
+    _others_shuffled,
+    initial_caveats,
+    prior_caveats,
+)
 from pactrain.problem.batches import TensorBatches
 from pactrain.problem.constant_answer import ConstantAnswer, best_constant
 from pactrain.problem.losses import LOSSES
@@ -176,3 +185,44 @@ def test_weights_are_put_back() -> None:
         assert torch.cat([p.reshape(-1) for p in posterior.means()]).tolist() == list(range(posterior.num_weights))
         assert model is posterior.model
     assert all(map(torch.equal, posterior.means(), before))
+
+
+class Holding(nn.Module):
+    """A layer to train, a frozen weight, and buffers of several kinds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 2)
+        self.frozen = nn.Parameter(torch.arange(20.0), requires_grad=False)
+        self.register_buffer("values", torch.arange(30.0))
+        self.register_buffer("pair", torch.tensor([1.0, 2.0]))
+        self.register_buffer("number", torch.tensor(3.0))
+        self.register_buffer("whole", torch.arange(9))
+
+
+def test_frozen_weights_and_buffers_are_shuffled_and_put_back() -> None:
+    model = Holding()
+    posterior, before = Posterior(model), {k: v.clone() for k, v in model.state_dict().items()}
+    pairs = set()
+    for seed in range(8):
+        with torch.no_grad(), _others_shuffled(posterior, torch.Generator().manual_seed(seed)):
+            inside = {k: v.clone() for k, v in model.state_dict().items()}
+            pairs.add(tuple(inside["pair"].tolist()))
+        for name in ("frozen", "values"):
+            assert not torch.equal(inside[name], before[name])
+            assert torch.equal(inside[name].sort().values, before[name])
+        assert all(torch.equal(inside[k], before[k]) for k in ("layer.weight", "layer.bias", "number", "whole"))
+        assert all(torch.equal(v, before[k]) for k, v in model.state_dict().items())
+    assert pairs == {(1.0, 2.0), (2.0, 1.0)}
+
+
+def test_a_network_without_a_known_constant_is_cleared() -> None:
+    assert not _better({"n": 10, "loss": 0.0}, ConstantAnswer(None, None))
+
+
+def test_the_network_that_a_priors_training_begins_with() -> None:
+    model = network()
+    data = labelled(model)
+    found = initial_caveats(Posterior(model), TensorBatches(data, 64), CE, seed=0)
+    assert "build the network anew" in found[0].reason
+    assert initial_caveats(Posterior(network(seed=5)), TensorBatches(data, 64), CE, seed=0) == []
