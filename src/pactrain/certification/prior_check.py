@@ -76,10 +76,9 @@ def _better(scores: dict[str, float], constant: ConstantAnswer) -> bool:
         from scipy.stats import binom
 
         return bool(binom.cdf(round((1 - scores["accuracy"]) * n), n, constant.error) < CHANCE)
-    if constant.losses is None or constant.loss is None:
+    if (losses := constant.losses) is None:
         return False
-    error = float(constant.losses.std(correction=0)) / math.sqrt(n)
-    return scores["loss"] < constant.loss - 3.1 * error
+    return scores["loss"] < float(losses.mean()) - 3.1 * float(losses.std(correction=0)) / math.sqrt(n)
 
 
 def _beats_shuffles(posterior: Posterior, subset: list[Any], loss: AnyLoss, seed: int) -> bool:
@@ -108,7 +107,7 @@ def _others_shuffled(posterior: Posterior, source: torch.Generator) -> Iterator[
     """Inside the block frozen weights and buffers are shuffled too: what a network knows may stand there."""
     random = {id(p) for p in posterior.means()}
     tensors = [*posterior.model.parameters(), *posterior.model.buffers()]
-    others = [t for t in tensors if id(t) not in random and t.is_floating_point() and t.numel() > 1]
+    others = [t for t in tensors if id(t) not in random and t.is_floating_point()]
     kept = [t.clone() for t in others]
     try:
         for t in others:

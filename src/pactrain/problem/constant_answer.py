@@ -23,7 +23,7 @@ class ConstantAnswer:
 
     errors:  0-1 error of each row (share of wrong pixels or tokens where a row has several); None for other tasks.
     losses:  loss of each row by the constant that is best in the mean; None where the loss takes no constant.
-    several: True if a row has several targets.
+    several: True if a row has several classes to tell: pixels, tokens.
     """
 
     errors: Tensor | None
@@ -71,7 +71,7 @@ def best_constant(
         return _labels(target, tried)
     if loss.task == "regression":
         exact = target.double()
-        return ConstantAnswer(None, None if tried is None else tried.rows(_levels(exact), exact), target.ndim > 1)
+        return ConstantAnswer(None, None if tried is None else tried.rows(_levels(exact), exact))
     if target.is_floating_point():
         return _classes(target.long(), tried) if torch.equal(target, target.round()) else None
     return _classes(target, tried)
