@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 import tyro
+from joblib.externals.loky import get_reusable_executor
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
@@ -43,6 +44,7 @@ def test_python_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my_module.py").write_text("def train_one(seed, width):\n    return {'width': width}\n")
     monkeypatch.syspath_prepend(tmp_path)
+    get_reusable_executor().shutdown(wait=True)  # workers that another test has started do not know this folder
     X, y = rows(100)
     names: dict[str, Any] = {"X": X, "y": y, "data": (X, y), "model": own(), "make_model": own}  # the reader's own
     names |= {"pactrain": pactrain, "__name__": "page"}
