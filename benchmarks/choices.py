@@ -14,7 +14,7 @@ from unittest import mock
 
 import numpy as np
 import torch
-from rows import small_cnn
+from problems import small_cnn
 from step import STD, Problem, cora_ml, labelled
 from timing import interleaved, options, ratio, show, warn_if_busy
 from torch import nn
@@ -23,10 +23,12 @@ from pactrain import Posterior
 from pactrain.distributions.sampling import fill_normal
 from pactrain.models.cnn import cnn
 from pactrain.models.mlp import mlp
+from pactrain.problem.as_loss import as_loss
 from pactrain.problem.batches import TensorBatches
-from pactrain.problem.losses import LOSSES
-from pactrain.rules.gamma import linear_leave_one_out as linearised
+from pactrain.problem.named_losses import LOSSES
+from pactrain.rules.gamma import example_kernel, weight_gradients
 from pactrain.rules.gamma.layer_factors import Unlike
+from pactrain.rules.gamma.linear_leave_one_out import linearise
 from pactrain.scan.prior_losses import PriorLosses
 
 Way = Callable[[], Any]
@@ -101,7 +103,7 @@ def draws() -> list[Choice]:
         at = [(posterior.fresh_noise(), torch.full_like(posterior.prior_log_std, STD).log()) for _ in range(DRAWS)]
 
         def way(at_once: int, problem: Problem = problem, posterior: Posterior = posterior, at: Any = at) -> Way:
-            losses = PriorLosses(posterior, [problem.batch], problem.loss)
+            losses = PriorLosses(posterior, [problem.batch], as_loss(problem.loss, None))
 
             def run() -> None:
                 losses.at_once = at_once
@@ -124,14 +126,14 @@ def gradients() -> list[Choice]:
         def way(numbers: int, model: nn.Module = model, batches: TensorBatches = batches) -> Way:
             def run() -> None:
                 with (
-                    mock.patch.object(linearised, "NUMBERS_AT_ONCE", numbers),
-                    mock.patch.object(linearised, "row_factors", side_effect=Unlike),  # which needs no gradients
+                    mock.patch.object(weight_gradients, "NUMBERS_AT_ONCE", numbers),
+                    mock.patch.object(example_kernel, "row_factors", side_effect=Unlike),  # which needs no gradients
                 ):
-                    linearised._kernel(model, batches, LOSSES["cross_entropy"], 0)
+                    linearise(Posterior(model), batches, LOSSES["cross_entropy"], 0)
 
             return run
 
-        choices.append((problem.name, "gradients one by one", way(linearised.NUMBERS_AT_ONCE), way(0)))
+        choices.append((problem.name, "gradients one by one", way(weight_gradients.NUMBERS_AT_ONCE), way(0)))
     return choices
 
 

@@ -22,10 +22,10 @@ from timing import options, show, warn_if_busy
 
 import pactrain
 from pactrain.rules.gamma.linear_leave_one_out import linearise
-from pactrain.rules.gamma.walk import LENGTHS
+from pactrain.rules.numbers import FURTHER_LENGTH
 from pactrain.rules.presets import AUTO
 from pactrain.runtime.events import Event
-from pactrain.training.start import scan
+from pactrain.training.prior_scan import PriorScan
 
 RUNS = (
     "digits",
@@ -68,14 +68,14 @@ def run(row: str, seed: int) -> dict[str, float]:
     started = time.process_time()
     with (
         mock.patch("pactrain.rules.presets.linearise", timed(linearise, "linearised")),
-        mock.patch("pactrain.fit.scan", timed(scan, "scan")),
-        mock.patch("pactrain.fit.affordable_draws", return_value=1),
+        mock.patch.object(PriorScan, "moment", timed(PriorScan.moment, "scan")),
+        mock.patch("pactrain.certification.facts.affordable_draws", return_value=1),
     ):
         result = pactrain.fit(model, data, loss=problem.loss, callbacks=(watch,), budget=f"{trained} epochs", seed=seed)
     moment = result.moment
     epoch = (ends[-1] - ends[0]) / (trained - 1)
     walks = result.metrics["left_out"] is not None
-    training = (LENGTHS[0] + walks * LENGTHS[1]) * epochs * epoch
+    training = (1 + walks * FURTHER_LENGTH) * epochs * epoch
     return {
         **{name: seconds / training for name, seconds in took.items()},
         "before training": (ends[0] - epoch - started) / training,

@@ -27,9 +27,14 @@ from pactrain.bounds.moment import Moment
 from pactrain.models.cnn import cnn
 from pactrain.models.mlp import mlp
 from pactrain.models.resnet import resnet
-from pactrain.problem.batches import as_batches
+from pactrain.problem import read
+from pactrain.problem.as_loss import as_loss
+from pactrain.problem.read_data import as_batches
+from pactrain.problem.untrained import Untrained
 from pactrain.rules.presets import AUTO
-from pactrain.training.schedule import parse_budget
+from pactrain.training.gamma_search import HeldGamma
+from pactrain.training.plan import Plan
+from pactrain.training.schedule import Budget
 from pactrain.training.trainer import Trainer
 
 Step = Callable[[], Any]
@@ -113,21 +118,20 @@ def fit_step(problem: Problem) -> Step:
     posterior = Posterior(problem.model())
     moment = scanned(problem, posterior)
     posterior.reset_std(STD)
-    trainer = Trainer(
-        posterior,
-        as_batches([problem.batch], batch_size=None, device=torch.device("cpu")),
-        problem.loss,
-        AUTO.bound(problem.n, 0.05, moment, len(posterior.groups)),
-        AUTO,
+    batches = as_batches([problem.batch], batch_size=None, device=torch.device("cpu"))
+    steps = max(1, problem.n // len(problem.batch[-1]))
+    plan = Plan(
+        rules=AUTO,
+        bound=AUTO.bound(problem.n, 0.05, moment, len(posterior.groups)),
         moment=moment,
-        held_gamma=100.0,
+        untrained=Untrained({"loss": 1.0, "n": problem.n}, steps),
+        gamma=HeldGamma(100.0),
         lr=1e-3,
+        budget=Budget(),
         seed=0,
-        steps_per_epoch=max(1, problem.n // len(problem.batch[-1])),
-        start_loss=1.0,
-        budget=parse_budget(None),
-        test=None,
     )
+    loss = as_loss(problem.loss, None)
+    trainer = Trainer(posterior, read.Problem(batches, None, problem.batch, loss, loss), plan)
     assert trainer.curvature is not None
     trainer.curvature.flat.attach()
     return lambda: trainer.step(problem.batch)

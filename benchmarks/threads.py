@@ -18,12 +18,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from rows import small_cnn
+from problems import small_cnn
 from step import Problem, fit_step, labelled
 from timing import interleaved, options, show, warn_if_busy
 
 from pactrain.models.cnn import cnn
 from pactrain.models.mlp import mlp
+from pactrain.problem.as_loss import as_loss
 from pactrain.problem.threads import threads_by_work, work_in
 
 
@@ -93,7 +94,7 @@ def main() -> None:
     for problem in problems():
         if chosen.only and chosen.only not in problem.name:
             continue
-        work = work_in(problem.model(), problem.batch, problem.loss)
+        work = work_in(problem.model(), problem.batch, as_loss(problem.loss, None))
         ours = threads_by_work(work, default)
         row: dict[str, Any] = {"network": problem.name, "million operations": work / 1e6, "threads": ours}
         for place, count in (("quiet", 0), (f"beside {chosen.busy}", chosen.busy)):

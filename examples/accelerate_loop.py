@@ -15,19 +15,18 @@ train, test = torch.utils.data.random_split(data, [900, 897])
 loader = DataLoader(train, batch_size=50, shuffle=True)
 model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
 
-posterior = pactrain.Posterior(model)
-moment = pactrain.estimate_moment(posterior, loader, "cross_entropy", draws=3)
-bound = pactrain.bounds.Unbounded(n=len(train), delta=0.05, moment=moment)
-optimizer = torch.optim.Adam(posterior.parameters(), lr=3e-3)
+prepared = pactrain.prepare(model, loader, epochs=15)
+posterior, schedule = prepared.posterior, prepared.schedule
 
 accelerator = Accelerator(cpu=True)
-wrapped, optimizer, loader = accelerator.prepare(posterior, optimizer, loader)
-for _ in range(15):
+wrapped, optimizer, loader = accelerator.prepare(posterior, prepared.optimizer, loader)
+for _ in range(prepared.epochs):
     for inputs, target in loader:
-        losses = F.cross_entropy(wrapped(inputs), target, reduction="none")
+        loss = F.cross_entropy(wrapped(inputs), target)
         optimizer.zero_grad()
-        accelerator.backward(bound(losses, posterior).total)
+        accelerator.backward(loss)
         optimizer.step()
+        schedule.step()
 
 inputs, target = next(iter(DataLoader(test, batch_size=len(test))))
 right = (model(inputs.to(accelerator.device)).argmax(1).cpu() == target).float().mean()

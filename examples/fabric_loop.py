@@ -15,19 +15,19 @@ train, test = torch.utils.data.random_split(data, [900, 897])
 loader = DataLoader(train, batch_size=50, shuffle=True)
 model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
 
-posterior = pactrain.Posterior(model)
-moment = pactrain.estimate_moment(posterior, loader, "cross_entropy", draws=3)
-bound = pactrain.bounds.Unbounded(n=len(train), delta=0.05, moment=moment)
+prepared = pactrain.prepare(model, loader, epochs=15)
+posterior, schedule = prepared.posterior, prepared.schedule
 
 fabric = Fabric(accelerator="cpu", devices=1)
-wrapped, optimizer = fabric.setup(posterior, torch.optim.Adam(posterior.parameters(), lr=3e-3))
+wrapped, optimizer = fabric.setup(posterior, prepared.optimizer)
 loader = fabric.setup_dataloaders(loader)
-for _ in range(15):
+for _ in range(prepared.epochs):
     for inputs, target in loader:
-        losses = F.cross_entropy(wrapped(inputs), target, reduction="none")
+        loss = F.cross_entropy(wrapped(inputs), target)
         optimizer.zero_grad()
-        fabric.backward(bound(losses, posterior).total)
+        fabric.backward(loss)
         optimizer.step()
+        schedule.step()
 
 inputs, target = next(iter(DataLoader(test, batch_size=len(test))))
 right = (model(inputs.to(fabric.device)).argmax(1).cpu() == target).float().mean()

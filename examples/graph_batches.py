@@ -9,6 +9,7 @@ from torch_geometric.nn import GraphSAGE
 from torch_geometric.sampler import SamplerOutput
 
 import pactrain
+from pactrain.certification.before_training import Described
 
 torch.manual_seed(0)
 group = torch.arange(600) // 200  # friends are mostly of one group; two features, hardly different, are known of each
@@ -40,6 +41,6 @@ own = None if typing.WITH_PYG_LIB or typing.WITH_TORCH_SPARSE else Neighbours()
 loader = NeighborLoader(graph, [10, 10], train, neighbor_sampler=own, batch_size=40, shuffle=True)
 model = GraphSAGE(2, 32, num_layers=2, out_channels=3)
 doubts = ["nodes of one graph are not independent examples, and each pass over them draws other neighbours"]
-pactrain.fit(model, loader, loss=loss, caveats=doubts, budget="30 epochs")
+pactrain.fit(model, Described(loader, caveats=doubts), loss=loss, budget="30 epochs")
 right = model(graph.x, graph.edge_index)[test].argmax(1) == group[test]
 print(f"{len(loader)} batches of 40 labelled nodes, accuracy on the other {len(test)}: {right.float().mean():.3f}")

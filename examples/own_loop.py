@@ -1,4 +1,4 @@
-"""A plain training loop, and what changes in it: the lines marked with +, and the loss."""
+"""A plain training loop, and what changes in it: the lines marked with + and -."""
 
 import torch
 import torch.nn.functional as F
@@ -14,19 +14,16 @@ train, test = torch.utils.data.random_split(data, [900, 897])
 loader = DataLoader(train, batch_size=64, shuffle=True)
 model = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.ReLU(), torch.nn.Linear(64, 10))
 
-posterior = pactrain.Posterior(model)  # +
-moment = pactrain.estimate_moment(posterior, loader, "cross_entropy")  # +
-bound = pactrain.bounds.Unbounded(n=len(train), delta=0.05, moment=moment)  # +
-optimizer = torch.optim.Adam(posterior.parameters(), lr=3e-3)  # - model.parameters()
+prepared = pactrain.prepare(model, loader, epochs=30)  # +
+posterior, optimizer, schedule = prepared.posterior, prepared.optimizer, prepared.schedule  # - torch.optim.Adam(…)
 
-for _ in range(30):
+for _ in range(prepared.epochs):
     for inputs, target in loader:
-        losses = F.cross_entropy(
-            posterior(inputs), target, reduction="none"
-        )  # - F.cross_entropy(model(inputs), target)
+        loss = F.cross_entropy(posterior(inputs), target)  # - model(inputs)
         optimizer.zero_grad()
-        bound(losses, posterior).total.backward()  # - losses.backward()
+        loss.backward()
         optimizer.step()
+        schedule.step()  # +
 
 inputs, target = next(iter(DataLoader(test, batch_size=len(test))))
 print(f"accuracy {(model(inputs).argmax(1) == target).float().mean():.3f}, KL {posterior.kl().item():.0f} nats")

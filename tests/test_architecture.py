@@ -1,11 +1,12 @@
-"""The order of the rooms: a package imports only those above it, and no module imports itself by a detour."""
+"""What keeps the code easy to find one's way in: the order of the rooms, few things at the top, short files, tests that mirror modules."""
 
 import ast
+import statistics
 from pathlib import Path
 
 import pactrain
 
-SOURCE = Path(pactrain.__file__).parent
+SOURCE, TESTS = Path(pactrain.__file__).parent, Path(__file__).parent
 
 ROOMS = (
     "runtime", "problem", "distributions", "bounds", "scan", "rules", "training", "certification", "runs", "report",
@@ -55,8 +56,80 @@ def test_no_module_imports_itself_by_a_detour() -> None:
     assert not graph, f"modules in or above a cycle: {sorted(graph)}"
 
 
+def test_bounds_are_formulas_alone() -> None:
+    found = {room(other) for module, path in MODULES.items() if room(module) == "bounds" for other in imports(path)}
+    assert found == {"bounds", "runtime"}
+
+
 def test_a_newcomer_sees_few_things() -> None:
     entries = [path for path in SOURCE.iterdir() if path.name != "__pycache__"]
     assert len(entries) <= 22
     assert sum(path.suffix == ".py" for path in entries) <= 5
     assert {path.stem for path in entries} - {"__init__", "__main__", "py"} == set(ROOMS)
+
+
+def test_fit_is_a_table_of_contents() -> None:
+    assert len(imports(MODULES["pactrain.fit"])) <= 15
+
+
+def code_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Lines of a function without its docstring."""
+    text = ast.get_docstring(function, clean=False)
+    return (function.end_lineno or 0) - function.lineno + 1 - (len(text.splitlines()) if text else 0)
+
+
+def test_files_and_functions_are_short() -> None:
+    lengths = {str(path.relative_to(SOURCE)): len(path.read_text().splitlines()) for path in MODULES.values()}
+    assert {name: lines for name, lines in lengths.items() if lines > 320} == {}
+    assert 80 <= statistics.median(lengths.values()) <= 200
+    functions = {
+        f"{path.relative_to(SOURCE)}: {node.name}": code_lines(node)
+        for path in MODULES.values()
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    }
+    assert {name: lines for name, lines in functions.items() if lines > 60} == {}
+
+
+ACROSS = {"attacks", "docs", "faults", "oracle", "statistics", "tools"}
+"""Folders of tests about several modules at once, or about none."""
+
+
+def mirrors(test: Path) -> bool:
+    """True for `x/test_y.py` and `x/test_y_some_aspect.py` if there is a module `x/y.py` or a package `x/y`, and for `x/test_x.py`."""
+    folder, name = SOURCE / test.parent, test.stem.removeprefix("test_")
+    modules = {path.stem for path in folder.iterdir() if path.suffix == ".py" or path.is_dir()} | {folder.name}
+    return any(name == module or name.startswith(f"{module}_") for module in modules)
+
+
+def test_tests_mirror_the_modules() -> None:
+    tests = [path.relative_to(TESTS) for path in TESTS.rglob("test_*.py") if path != Path(__file__)]
+    assert [str(test) for test in tests if test.parts[0] not in ACROSS and not mirrors(test)] == []
+    assert not mirrors(Path("bounds/test_gone.py"))
+
+
+CATCH_ALL = {
+    "runtime/gave_up.py": 1,  # the user's own network and loss, which may raise anything; becomes a note
+    "runs/run.py": 1,  # drawing the report, which must not cost a finished run; becomes a note
+    "experiments/plan.py": 1,  # a run of a sweep; its traceback becomes the outcome's error
+}
+
+
+def _is_broad(node: ast.AST) -> bool:
+    """True for `except:`, `except Exception`, also in a tuple, and `suppress(Exception)`."""
+    if isinstance(node, ast.ExceptHandler):
+        named = [node.type] if not isinstance(node.type, ast.Tuple) else node.type.elts
+    elif isinstance(node, ast.Call) and getattr(node.func, "id", getattr(node.func, "attr", "")) == "suppress":
+        named = list(node.args)
+    else:
+        return False
+    return any(name is None or getattr(name, "id", "") in ("Exception", "BaseException") for name in named)
+
+
+def test_few_handlers_catch_everything() -> None:
+    counts = {
+        str(file.relative_to(SOURCE)): sum(map(_is_broad, ast.walk(ast.parse(file.read_text()))))
+        for file in sorted(SOURCE.rglob("*.py"))
+    }
+    assert {name: count for name, count in counts.items() if count} == CATCH_ALL
+    assert _is_broad(ast.parse("try:\n    pass\nexcept (OSError, Exception):\n    pass").body[0].handlers[0])  # type: ignore[attr-defined]

@@ -49,8 +49,10 @@ def test_odd_targets_and_types() -> None:
     x, y = rows()
     wide = build("mlp").double()
     assert pactrain.fit(wide, (x.double(), y), budget="1 epoch").model[0].weight.dtype == torch.float64  # type: ignore[index]
-    with pytest.raises(DataError, match="two at least"):
+    with pytest.raises(DataError, match="one output per class"):
         pactrain.fit(nn.Linear(6, 1), (x, y))
+    with pytest.raises(DataError, match="two at least"):
+        pactrain.fit(nn.Linear(6, 1), (x, y), loss="cross_entropy")
     with pytest.raises(DataError, match="one class number"):
         pactrain.fit(build("mlp"), (x, y[:, None]))
     with pytest.raises(DataError, match="1 to 3; a network with 3 scores knows 0 to 2"):

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import nn
 
 import pactrain
@@ -41,8 +40,6 @@ def test_typical_mistakes_are_answered(recwarn: pytest.WarningsRecorder) -> None
     refused("the training data is one Tensor; pass a pair", data=x)
     refused("the training data is one dict; pass a pair", data={"x": x, "y": y})
     refused(r"write \(X, y\) in round brackets", data=[x, y])
-    refused(r"CrossEntropyLoss takes \(output, target\)", loss=nn.CrossEntropyLoss(reduction="none"))
-    refused(r"mse_loss takes \(output, target\)", loss=F.mse_loss)
     refused("the training rows have 6 features and the test rows 5", test=(x[:, :5], y))
     frozen = x.numpy()
     frozen.flags.writeable = False  # as pandas gives them

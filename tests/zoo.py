@@ -173,3 +173,12 @@ def build(name: str, seed: int = 0) -> nn.Module:
     """A network of the zoo with reproducible weights."""
     torch.manual_seed(seed)
     return ZOO[name][0]()
+
+
+SHORT = "6 epochs"
+"""A budget for tests of what happens around training."""
+
+
+def weights(model: nn.Module) -> Tensor:
+    """All weights of a network as one vector."""
+    return torch.cat([p.detach().reshape(-1) for p in model.parameters()])

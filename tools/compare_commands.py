@@ -94,11 +94,14 @@ case("pactrain train, everything")(
 @case("pactrain train, certify, verify, predict, report: classes")
 def _classes() -> Any:
     found: list[Any] = [train("--data", flowers(), "--target", "kind", "--model", "mlp:24", "--budget", "60 epochs")]
-    found += [command("certify", "run", "--draws", "300", "--test", "--json", "c.json"), content(Path("c.json"))]
+    found += [
+        command("certify", "run", "--draws", "300", "--test", "--json", "c.json", "--trust"),
+        content(Path("c.json")),
+    ]
     found += [
         command("verify", "c.json"),
-        command("verify", "run"),
-        command("verify", "c.json", "--run", "run", code=1),
+        command("verify", "run", "--trust"),
+        command("verify", "c.json", "--run", "run", "--trust", code=1),
     ]
     found += [command("verify", "run/certificate.json", "--json", "-")]
     pd.read_csv("flowers.csv").drop(columns="kind").head(30).assign(soil="chalk").to_csv("new.csv", index=False)
@@ -114,7 +117,11 @@ def _classes() -> Any:
 @case("pactrain train, predict, verify: numbers")
 def _numbers() -> Any:
     found: list[Any] = [train("--data", houses(), "--target", "price", "--task", "regression", "--loss", "huber")]
-    return [*found, command("predict", "run", "houses.csv", "--json", "-"), command("verify", "run", "--json", "-")]
+    return [
+        *found,
+        command("predict", "run", "houses.csv", "--json", "-"),
+        command("verify", "run", "--trust", "--json", "-"),
+    ]
 
 
 @case("pactrain report, two runs and their figures")
@@ -137,7 +144,7 @@ def _text() -> Any:
 @case("pactrain train, graph", needs="torch_geometric")
 def _graph() -> Any:
     found: list[Any] = [train("--data", citation(), "--model", "gcn")]
-    return [*found, command("predict", "run", "graph.npz", "--json", "-"), command("verify", "run")]
+    return [*found, command("predict", "run", "graph.npz", "--json", "-"), command("verify", "run", "--trust")]
 
 
 @case("pactrain train, images")
@@ -160,7 +167,7 @@ def _other_files() -> Any:
 @case("pactrain train, a network from a file")
 def _own_network() -> Any:
     Path("net.py").write_text("from torch import nn\ndef small(i, o):\n    return nn.Sequential(nn.Linear(i, o))\n")
-    return [*train("--data", "iris", "--model", "net.py:small"), command("certify", "run", "--draws", "20")]
+    return [*train("--data", "iris", "--model", "net.py:small"), command("certify", "run", "--draws", "20", "--trust")]
 
 
 @case("pactrain train, resumed")

@@ -103,7 +103,7 @@ def posterior_values(posterior: Any) -> dict[str, Any]:
     """The posterior's own tensors, its groups and what was said of its prior."""
     tensors = {name: getattr(posterior, name) for name in ("log_std", "prior_log_std", "prior_mean", "units")}
     told = {name: getattr(posterior, name) for name in ("groups", "names", "prior_fixed", "prior_source")}
-    return tensors | told | {"choices": posterior.prior_choices, "unit_nats": posterior.unit_nats}
+    return tensors | told | {"unit_nats": posterior.unit_nats}
 
 
 def files(folder: str | Path) -> dict[str, Any]:

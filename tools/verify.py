@@ -15,10 +15,12 @@ Exit code: 0 if all files are consistent, 1 if one violates a rule, 2 if one is 
 
 import json
 import math
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Callable
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
 
@@ -29,7 +31,7 @@ PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459")
 FIELDS = "format statements delta n loss seed prior_source caveats notes budget measured hashes versions digest"
 KINDS = {Decimal: "a finite number", str: "a text", list: "a list"}
 LABELS = ("heuristic", "estimated", "certified")  # from worst to best
-Inputs = dict[str, Decimal]
+Inputs = dict[str, Any]  # decimals, and the text of a histogram or of blocks
 
 
 # The formulas. `above(p)` functions return True only if p is certainly not below the true value.
@@ -56,18 +58,75 @@ def smallest_above(above: Callable[[Decimal], bool], width: Decimal) -> Decimal:
     return high
 
 
+@lru_cache
+def ln_xi(n: Decimal) -> Decimal:
+    """ln ξ(n), ξ(n) = Σ_k n!/((n − k)! nᵏ), which is Σ_k C(n, k) (k/n)ᵏ (1 − k/n)ⁿ⁻ᵏ."""
+    term = total = Decimal(1)
+    for k in range(1, int(n) + 1):
+        total += term
+        term *= 1 - k / n
+        if term * n < MARGIN / 1000 * k:  # all further terms: at most a geometric series
+            break
+    return total.ln()
+
+
+def wealth(m: Any, values: list[tuple[Any, int]], stakes: list[Any]) -> Any:
+    """Mean over stakes g of Π (1 − g (x − m)/(1 − m)), in the numbers that are given."""
+    return sum(math.prod((1 - g * (x - m) / (1 - m)) ** count for x, count in values) for g in stakes) / len(stakes)
+
+
+def by_betting(values: list[tuple[Decimal, int]], delta: Decimal) -> Decimal:
+    """The smallest mean m < 1 at which the wealth is 1/δ (1 if there is none), never too small, and by less than 10⁻¹³ too large."""
+    stakes = [1 / (1 + (Decimal(3 * i) / 4 - 4).exp()) for i in range(15)]
+    mean = sum((x * count for x, count in values), Decimal(0)) / sum(count for _, count in values)
+    low, high = mean, Decimal(1)
+    while high - low > Decimal("1e-14") * high:
+        middle = (low + high) / 2
+        low, high = (low, middle) if wealth(middle, values, stakes) * delta >= 1 + MARGIN else (middle, high)
+    return high
+
+
+def pairs_of(text: str) -> list[tuple[int, int]]:
+    """Numbers of bins with their counts, or of rows with their errors."""
+    pairs = (pair.split(":") for pair in text.split(" "))
+    return [(int(number), int(count)) for number, count in pairs]
+
+
+@lru_cache
+def measured_risk(bins: Decimal, counts: str, values: Decimal, delta: Decimal) -> Decimal:
+    """What the histogram of measured values allows a risk to be at δ; chunks smaller than the largest make it larger than the mean."""
+    pairs = pairs_of(counts)
+    number = sum(count for _, count in pairs)
+    if bins == 1:
+        mean = Decimal(dict(pairs).get(1, 0)) / number
+        bound = smallest_above(lambda p: above_inverse_kl(p, mean, (1 / delta).ln() / number), Decimal("1e-30"))
+    else:
+        bound = by_betting([(i / bins, count) for i, count in pairs], delta)
+    return min(Decimal(1), bound * number / values)
+
+
+def risk_and_cost(x: Inputs) -> tuple[Decimal, Decimal]:
+    """The risk on the counted examples, and kl + prior_nats + ln(choices/delta_bound)."""
+    risk = measured_risk(x["bins"], x["counts"], x["values"], x["delta_draws"] / x["choices"])
+    return risk, x["kl"] + x["prior_nats"] + (x["choices"] / x["delta_bound"]).ln()
+
+
 def kl_bound(x: Inputs) -> Callable[[Decimal], bool]:
-    """`kl`: scale · kl⁻¹( kl⁻¹(mean, ln(2/delta_draws)/values), (kl + prior_nats + ln(2√n/delta_bound))/n )."""
-    nats = (2 / x["delta_draws"]).ln() / x["values"]
-    risk = smallest_above(lambda p: above_inverse_kl(p, x["mean"], nats), Decimal("1e-30"))
-    cost = (x["kl"] + x["prior_nats"] + (2 * x["n"].sqrt() / x["delta_bound"]).ln()) / x["n"]
-    return lambda value: above_inverse_kl(value / x["scale"], risk, cost)
+    """`kl`: scale · kl⁻¹( risk, (kl + prior_nats + ln(ξ(n) choices/delta_bound))/n )."""
+    risk, cost = risk_and_cost(x)
+    return lambda value: above_inverse_kl(value / x["scale"], risk, (cost + ln_xi(x["n"])) / x["n"])
+
+
+def bernstein_bound(x: Inputs) -> Callable[[Decimal], bool]:
+    """`bernstein`: limit · ( −ln(1 − u)/u · risk + (kl + prior_nats + ln(choices/delta_bound))/(u n) )."""
+    risk, cost = risk_and_cost(x)
+    return lambda value: value >= x["limit"] * (-(1 - x["u"]).ln() / x["u"] * risk + cost / (x["u"] * x["n"]))
 
 
 def disintegrated_bound(x: Inputs) -> Callable[[Decimal], bool]:
-    """`disintegrated`: kl⁻¹( risk, max(0, log_ratio + prior_nats + ln(2√n/delta_bound))/n )."""
-    cost = max(Decimal(0), x["log_ratio"] + x["prior_nats"] + (2 * x["n"].sqrt() / x["delta_bound"]).ln()) / x["n"]
-    return lambda value: above_inverse_kl(value, x["risk"], cost)
+    """`disintegrated`: kl⁻¹( risk, max(0, log_ratio + prior_nats + ln(ξ(n)/delta_bound))/n )."""
+    nats = x["log_ratio"] + x["prior_nats"] + ln_xi(x["n"]) - x["delta_bound"].ln()
+    return lambda value: above_inverse_kl(value, x["risk"], max(Decimal(0), nats) / x["n"])
 
 
 def ln_factorial(m: int) -> Decimal:
@@ -97,14 +156,25 @@ def binomial_cdf(k: int, n: int, p: Decimal) -> Decimal:
 
 
 def held_out_bound(x: Inputs) -> Callable[[Decimal], bool]:
-    """`test set`: the p with P(Binomial(n, p) ≤ errors) = delta_bound, and 1 if errors = n (Clopper and Pearson)."""
+    """`counted rows`, `test set`: the p with P(Binomial(n, p) ≤ errors) = delta_bound, and 1 if errors = n (Clopper and Pearson)."""
     k, n = int(x["errors"]), int(x["n"])
     return lambda p: p >= 1 or (p > 0 and k < n and binomial_cdf(k, n, p) * (1 + MARGIN) <= x["delta_bound"])
 
 
+def progressive_bound(x: Inputs) -> Callable[[Decimal], bool]:
+    """`progressive`: (1 − exp(−(λ Σ errors + ln(1/delta_bound))/n)) / (1 − e^−λ), λ from the errors of the first block."""
+    blocks = pairs_of(x["blocks"])
+    confidence = (1 / x["delta_bound"]).ln()
+    rate = (2 * confidence / (5 * (blocks[0][1] + 1))).sqrt()
+    errors = sum(k for _, k in blocks[1:])
+    truth = (1 - (-(rate * errors + confidence) / x["n"]).exp()) / (1 - (-rate).exp())
+    return lambda value: value >= min(Decimal(1), truth * (1 + MARGIN))
+
+
 def unbounded(x: Inputs) -> Decimal:
     """`unbounded (cgf)`, `unbounded (paper)`."""
-    return x["risk"] + (x["kl"] + x["prior_nats"] + x["confidence_nats"]) / (x["gamma"] * x["n"]) + x["complexity"]
+    nats: Decimal = x["kl"] + x["prior_nats"] + x["confidence_nats"]
+    return Decimal(x["risk"] + nats / (x["gamma"] * x["n"]) + x["complexity"])
 
 
 def objective_with_eta(x: Inputs) -> Decimal:
@@ -116,10 +186,13 @@ def objective_with_eta(x: Inputs) -> Decimal:
     c = 1 / (low * n) + high
     big_b = (x["largest_kl"] + (1 / x["delta"]).ln()) / (n * low**2) + x["largest_k"]
     delta = max(a + b, 2 * (high - low))
-    return x["objective"] + groups / (low * n) * (1 + (2 * (c * (l1 + l2) + big_b) * delta * low * n / groups).ln())
+    inside: Decimal = 2 * (c * (l1 + l2) + big_b) * delta * low * n / groups
+    return Decimal(x["objective"] + groups / (low * n) * (1 + inside.ln()))
 
 
-PROVED = {"kl": kl_bound, "disintegrated": disintegrated_bound, "test set": held_out_bound}
+MEASURED = {"kl": kl_bound, "bernstein": bernstein_bound}
+PROVED = MEASURED | {"disintegrated": disintegrated_bound, "counted rows": held_out_bound, "test set": held_out_bound}
+PROVED |= {"progressive": progressive_bound}
 SUMS: dict[str, Callable[[Inputs], Decimal]] = {
     "unbounded (cgf)": unbounded,
     "unbounded (paper)": unbounded,
@@ -127,20 +200,23 @@ SUMS: dict[str, Callable[[Inputs], Decimal]] = {
     "training objective + η": objective_with_eta,
 }
 NAMES = {  # the inputs of each formula
-    "kl": "mean values delta_draws kl prior_nats n delta_bound scale",
+    "kl": "bins counts values delta_draws choices kl prior_nats n delta_bound scale",
+    "bernstein": "bins counts values delta_draws choices kl prior_nats n delta_bound limit u",
     "disintegrated": "risk log_ratio prior_nats n delta_bound",
+    "counted rows": "errors n delta_bound",
     "test set": "errors n delta_bound",
+    "progressive": "blocks n delta_bound",
     "unbounded (cgf)": "risk kl prior_nats confidence_nats gamma n complexity",
     "unbounded (paper)": "risk kl prior_nats confidence_nats gamma n complexity",
     "training objective": "risk kl_term complexity",
     "training objective + η": "objective weights mean_size mean_variance gamma_min gamma_max n largest_kl largest_k delta groups",
 }
 RANGES: dict[str, tuple[str, Callable[[Decimal], bool]]] = {  # what the inputs with these names must be
-    "a whole number": ("n errors weights groups", lambda x: x == x.to_integral_value()),
-    "positive": ("n values scale gamma gamma_min gamma_max weights groups confidence_nats", lambda x: x > 0),
-    "at least 0": ("mean kl prior_nats errors mean_size mean_variance largest_kl largest_k", lambda x: x >= 0),
-    "at most 1": ("mean", lambda x: x <= 1),
-    "strictly between 0 and 1": ("delta delta_draws delta_bound", lambda x: 0 < x < 1),
+    "a whole number": ("n errors weights groups bins choices", lambda x: x == x.to_integral_value()),
+    "positive": ("n values scale limit gamma gamma_min gamma_max weights groups confidence_nats", lambda x: x > 0),
+    "at least 1": ("bins choices", lambda x: x >= 1),
+    "at least 0": ("kl prior_nats errors mean_size mean_variance largest_kl largest_k", lambda x: x >= 0),
+    "strictly between 0 and 1": ("u delta delta_draws delta_bound", lambda x: 0 < x < 1),
     "at most 10^10 (beyond it, 60 digits are too few here)": ("n", lambda x: x <= 10**10),
 }
 
@@ -154,8 +230,16 @@ def out_of_range(bound: str, x: Inputs) -> list[str]:
     wrong = [(name, rule) for name, rule, holds in ranges if not holds(x[name])]
     if bound == "disintegrated" and not 0 <= x["risk"] <= 1:  # elsewhere the risk is one of an unbounded loss
         wrong.append(("risk", "between 0 and 1"))
-    if bound == "test set" and x["errors"] > x["n"]:
+    if bound in ("counted rows", "test set") and x["errors"] > x["n"]:
         wrong.append(("errors", "at most n"))
+    if bound in MEASURED:
+        pairs = pairs_of(x["counts"])
+        if max(i for i, _ in pairs) > x["bins"] or x["values"] > sum(count for _, count in pairs):
+            wrong.append(("values", "no more than there are counts, in bins up to the last"))
+    if bound == "progressive":
+        first, *counted = pairs_of(x["blocks"])
+        if sum(rows for rows, _ in counted) != x["n"] or any(k > rows or rows < 1 for rows, k in (first, *counted)):
+            wrong.append(("n", "the sum of all blocks but the first, none of which has more errors than rows"))
     return [f"rule 5: input {name} = {float(x[name])!r} must be {rule}" for name, rule in wrong]
 
 
@@ -168,7 +252,7 @@ def wrong_value(bound: str, value: Decimal, x: Inputs) -> list[str]:
     above = PROVED[bound](x)
     if above(value) and not above((value - ABSOLUTE) / (1 + RELATIVE)):
         return []
-    scale = x.get("scale", Decimal(1))
+    scale = x.get("scale", 10 * x.get("limit", Decimal("0.1")))
     truth = scale * smallest_above(lambda p: above(scale * p), Decimal("1e-12"))  # for the message only
     return [f"rule 1: value {float(value)!r} is {'above' if above(value) else 'below'} its formula's, {truth:.10g}"]
 
@@ -183,7 +267,7 @@ def statement_violations(s: dict[str, Any], n: Decimal, ceiling: str) -> list[st
         lines.append("rule 2: certified, but no better than the best constant answer")
     if bound != "test set" and LABELS.index(label) > LABELS.index(ceiling):
         lines.append(f"rule 2: {label}, but a caveat allows no more than {ceiling}")
-    if bound in ("kl", "disintegrated", "unbounded (cgf)", "unbounded (paper)") and x["n"] != n:
+    if bound != "test set" and not bound.startswith("training") and x["n"] != n:
         lines.append(f"rule 3: n is {float(x['n'])!r}, but {float(n)!r} in the record")
     return [f"{line} [{s['quantity']!r}, {s['predictor']!r}, {bound!r}]" for line in lines]
 
@@ -194,14 +278,12 @@ def delta_spent(statements: list[dict[str, Any]]) -> Decimal:
     draws = Decimal(0)
     for s in statements:
         bound, x = s["bound"], s["inputs"]
-        if bound == "kl":
-            event = (bound, s["quantity"], s["predictor"], s["prior"])
+        if bound in MEASURED:
+            event = (bound, re.sub(r" [-+.e0-9]+$", "", s["quantity"]), s["predictor"], s["prior"])
             events[event] = max(events[event], x["delta_bound"])
             draws += x["delta_draws"]
         elif bound in PROVED:
-            events[bound,] += x["delta_bound"]
-        elif bound.startswith("unbounded"):
-            events["unbounded",] = max(events["unbounded",], (-max(x["confidence_nats"], Decimal(0))).exp())
+            draws += x["delta_bound"]
     return sum(events.values(), draws)
 
 
@@ -249,15 +331,37 @@ def read_statement(raw: Any) -> dict[str, Any]:
         typed(s[name], name, str)
     expect(s["label"] in LABELS and s["bound"] in NAMES, f"unknown label {s['label']!r} or bound {s['bound']!r}")
     inputs = fields(s["inputs"], f"inputs of {s['bound']!r}", NAMES[s["bound"]])
-    s["inputs"] = {name: typed(value, name, Decimal) for name, value in inputs.items()}
+    texts = {name: read(inputs[name]) for name, read in TEXTS.items() if name in inputs}
+    s["inputs"] = {name: texts.get(name) or typed(value, name, Decimal) for name, value in inputs.items()}
     s["value"] = typed(s["value"], "value", Decimal)
     s["constant_answer"] = None if s["constant_answer"] is None else typed(s["constant_answer"], "a constant", Decimal)
     return s
 
 
+def read_counts(text: Any) -> str:
+    """A histogram, "0:490 3:10": numbers of bins in increasing order, each with its count."""
+    typed(text, "counts", str)
+    pair = r"(0|[1-9][0-9]{0,8}):[1-9][0-9]{0,14}"
+    expect(re.fullmatch(f"{pair}( {pair})*", text) is not None, "counts are no histogram")
+    bins = [int(part.split(":")[0]) for part in text.split(" ")]
+    expect(bins == sorted(set(bins)), "counts are no histogram")
+    return str(text)
+
+
+def read_blocks(text: Any) -> str:
+    """Blocks, "90:1 45:0": numbers of rows, each with its errors."""
+    typed(text, "blocks", str)
+    pair = r"[1-9][0-9]{0,14}:(0|[1-9][0-9]{0,14})"
+    expect(re.fullmatch(f"{pair}( {pair})*", text) is not None, "blocks are no numbers of rows and errors")
+    return str(text)
+
+
+TEXTS = {"counts": read_counts, "blocks": read_blocks}
+
+
 def read_record(record: Any) -> tuple[list[dict[str, Any]], Decimal, Decimal, str]:
     """Statements, delta, n, and the best label that all caveats allow."""
-    expect(isinstance(record, dict) and record.get("format") == 3, "it is not an object of format 3")
+    expect(isinstance(record, dict) and record.get("format") == 4, "it is not an object of format 4")
     fields(record, "the record", FIELDS)
     caveats = [fields(caveat, "a caveat", "reason label") for caveat in typed(record["caveats"], "caveats", list)]
     expect(all(caveat["label"] in LABELS for caveat in caveats), "a caveat has an unknown label")

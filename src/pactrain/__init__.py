@@ -10,12 +10,17 @@ if TYPE_CHECKING:
     from pactrain.certification.certify import certify
     from pactrain.distributions.posterior import Posterior
     from pactrain.distributions.prior import Prior
-    from pactrain.fit import Result, fit
+    from pactrain.fit import fit
+    from pactrain.models.saved import load
     from pactrain.problem.augmentation import augmented
     from pactrain.problem.losses import Loss
     from pactrain.rules.presets import Rules
+    from pactrain.runs.conformal import conformal_quantiles
+    from pactrain.runs.prediction import Prediction
+    from pactrain.runs.result import Result
     from pactrain.runtime.errors import PactrainError
     from pactrain.scan.estimate import estimate_moment
+    from pactrain.training.prepare import prepare
 
 __all__ = [
     "Certificate",
@@ -23,15 +28,19 @@ __all__ = [
     "Moment",
     "PactrainError",
     "Posterior",
+    "Prediction",
     "Prior",
     "Result",
     "Rules",
     "augmented",
     "bounds",
     "certify",
+    "conformal_quantiles",
     "estimate_moment",
     "fit",
+    "load",
     "models",
+    "prepare",
     "sklearn",
 ]
 
@@ -41,13 +50,17 @@ _HOME = {
     "Moment": "bounds.moment",
     "PactrainError": "runtime.errors",
     "Posterior": "distributions.posterior",
+    "Prediction": "runs.prediction",
     "Prior": "distributions.prior",
-    "Result": "fit",
+    "Result": "runs.result",
     "Rules": "rules.presets",
     "augmented": "problem.augmentation",
     "certify": "certification.certify",
+    "conformal_quantiles": "runs.conformal",
     "estimate_moment": "scan.estimate",
     "fit": "fit",
+    "load": "models.saved",
+    "prepare": "training.prepare",
 }
 
 

@@ -7,10 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from torch import Tensor
+
 from pactrain import Certificate, PactrainError
 from pactrain.certification.certificate import FORMAT
 from pactrain.certification.statement import Statement
 from pactrain.cli.main import main
+from pactrain.runtime.files import save_state
 
 Record = dict[str, Any]
 
@@ -74,6 +77,14 @@ def consistent(record: Record, *, changed: tuple[Any, ...] = ()) -> Record:
             unsigned = Certificate.from_dict(record | {"digest": "?"})
             record["digest"] = unsigned._fingerprint()
     return record
+
+
+def write_posterior(run: Path, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
+    """Put another posterior into a run folder, whose own note of its digest follows."""
+    file = run / "metrics.json"
+    metrics = json.loads(file.read_text())
+    metrics["weights"]["posterior.safetensors"] = save_state(run / "posterior.safetensors", tensors, values)
+    file.write_text(json.dumps(metrics))
 
 
 def read(run: Path) -> Record:

@@ -8,7 +8,15 @@ from pactrain import Certificate
 
 Rows = tuple[Tensor, Tensor]
 
-ABOUT_TRAINING_ROWS = ("kl", "disintegrated", "unbounded (cgf)", "unbounded (paper)")
+ABOUT_TRAINING_ROWS = (
+    "kl",
+    "bernstein",
+    "disintegrated",
+    "counted rows",
+    "progressive",
+    "unbounded (cgf)",
+    "unbounded (paper)",
+)
 
 
 def network(inputs: int = 20, outputs: int = 2, *, seed: int = 0, width: int = 64) -> nn.Sequential:

@@ -16,7 +16,8 @@ from pactrain.cli.main import main
 from pactrain.cli.remake import disagreements
 from pactrain.problem.batches import LoaderBatches
 from pactrain.problem.losses import Loss
-from pactrain.runtime.files import load_state, save_state
+from pactrain.runtime.files import load_state
+from tests.attacks.forging import write_posterior
 
 CPU = torch.device("cpu")
 
@@ -117,14 +118,13 @@ def test_units_in_the_run_folder_are_compared_with_the_data(tmp_path: Path) -> N
         main(["train", "--data", "iris", "--model", "mlp:8", "--budget", "2 epochs", "--out", str(run)])
     stored = Certificate.read(run / "certificate.json")
     assert disagreements(run, stored, root=None) == []
-    file = run / "posterior.safetensors"
-    tensors, values = load_state(file)
+    tensors, values = load_state(run / "posterior.safetensors")
     for name in [name for name in tensors if name.startswith("prior_mean/")]:
         tensors[name.replace("prior_mean/", "units/")] = torch.full_like(tensors[name], 2.0)
         tensors[name] = 2 * tensors[name]
-    save_state(file, tensors, values)
+    write_posterior(run, tensors, values)
     assert any("units of the run's weights" in line for line in disagreements(run, stored, root=None))
-    save_state(file, *_with_nats(run, 0.5))
+    write_posterior(run, *_with_nats(run, 0.5))
     assert any("units of the run's weights" in line for line in disagreements(run, stored, root=None))
 
 

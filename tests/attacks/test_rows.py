@@ -180,6 +180,7 @@ def test_an_encoder_fitted_on_counted_rows_takes_the_label(half: bool, tmp_path:
 
 
 @pytest.mark.filterwarnings("ignore:Trained on clipped_cross_entropy")
+@pytest.mark.filterwarnings("ignore:With so few rows")
 @pytest.mark.parametrize("half", [0.0, 0.5])
 def test_a_scaler_fitted_on_counted_rows_takes_the_label(half: float) -> None:
     x, y = separable(800, inputs=4)

@@ -14,6 +14,7 @@ import pkgutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,15 +23,18 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import pactrain.bounds
-from pactrain.bounds import CGF, KL, Bound, Catoni, Classic, Lambda, Quad, SubGaussian, Unbounded
+from pactrain.bounds import CGF, KL, Bound, Catoni, Classic, Lambda, Quad, ScalarBound, SubGaussian, Unbounded
+from pactrain.bounds.bernstein import bernstein_bound, bernstein_square
+from pactrain.bounds.betting import Histogram, mean_bound
 from pactrain.bounds.held_out import clopper_pearson
-from pactrain.bounds.kl import kl_bound, kl_inverse, monte_carlo
+from pactrain.bounds.kl import kl_bound, kl_inverse
 from pactrain.bounds.moment import Average, Moment
 from pactrain.bounds.moments import ConstantMoment, casado, gamma_free
-from pactrain.bounds.prior_price import dziugaite_roy
+from pactrain.bounds.prior_price import step_price
+from pactrain.bounds.progressive import progressive_bound
 from pactrain.bounds.single_draw import disintegrated
+from pactrain.certification.estimated import GAMMA_GRID
 from pactrain.certification.statement import FORMULAS
-from pactrain.certification.statements import GAMMA_GRID
 
 Array = NDArray[np.float64]
 Value = Callable[[float], float]
@@ -88,7 +92,7 @@ PSI = of_normals(GAMMAS).psi("mfold")[0].tolist()
 
 
 def unbounded(risk: float, kl: float, bound: Unbounded) -> float:
-    return bound.value(risk, kl, torch.tensor([-0.5]))[0]
+    return bound.terms(risk, kl, torch.tensor([-0.5])).total
 
 
 def best_gamma(risk: float, kl: float, form: str) -> float:
@@ -121,7 +125,7 @@ def divergence(of: str, risks: Callable[[], Array], truth: float, value: Callabl
     return Simulation(of, risks, truth, lambda r: value(r, NATS), lambda r: value(r, NATS / 2))
 
 
-def coin(bound: Bound, error: float = 0.5) -> Simulation:
+def coin(bound: ScalarBound, error: float = 0.5) -> Simulation:
     return divergence(name_of(type(bound)), partial(coins, bound.n, error), error, bound.value)
 
 
@@ -140,7 +144,24 @@ def formula(name: str, **inputs: float) -> Callable[..., float]:
 
 DRAWS = 100_000
 SPLIT = {"delta_draws": 0.2 * DELTA, "delta_bound": 0.8 * DELTA}
-STATED_KL = formula("kl", values=DRAWS, n=N, scale=1.0, **SPLIT)
+BERNSTEIN: dict[str, Any] = {"limit": 3.0, "u": 0.35}
+
+
+def coin_counts(mean: float, draws: int) -> str:
+    """The histogram of that many zeros and ones."""
+    ones = round(mean * draws)
+    return " ".join(f"{i}:{count}" for i, count in ((0, draws - ones), (1, ones)) if count)
+
+
+def stated(bound: str, *, mean: float, draws: int = DRAWS, claimed: int = 1, n: int = N, **inputs: Any) -> float:
+    """A statement about zeros and ones that were measured; `claimed`: how often each draw is counted."""
+    counts = coin_counts(mean, claimed * draws)
+    shared = {"bins": 1, "values": claimed * draws, "n": n, "choices": 1, **SPLIT}
+    return FORMULAS[bound](counts=counts, **shared, **inputs)
+
+
+STATED_KL = partial(stated, "kl", scale=1.0)
+STATED_BERNSTEIN = partial(stated, "bernstein", n=MANY, **BERNSTEIN)
 STATED_DRAW = formula("disintegrated", n=N, delta_bound=DELTA)
 IN_GRID = Unbounded(N, DELTA, moment=of_normals(GAMMAS), nats=math.log(len(GAMMAS) / DELTA))
 ONE_GAMMA = Unbounded(N, DELTA, moment=of_normals(GAMMAS), gamma_min=0.6, gamma_max=0.6)
@@ -173,8 +194,13 @@ SIMULATIONS: dict[str, Simulation] = {
         lambda r: kl_inverse(r, math.log(1 / DELTA) / N), lambda r: kl_inverse(r, math.log(1 / DELTA) / (4 * N)),
     ),
     "draws": Simulation(
-        "kl.monte_carlo", partial(held_out, 200, 0.07), 0.07,
-        lambda r: monte_carlo(r, 200, DELTA), lambda r: monte_carlo(r, 20 * 200, DELTA),
+        "betting.mean_bound", partial(held_out, 200, 0.07), 0.07,
+        lambda r: mean_bound(Histogram.read(1, coin_counts(r, 200)), DELTA),
+        lambda r: mean_bound(Histogram.read(1, coin_counts(r, 20 * 200)), DELTA),
+    ),
+    "unexpected Bernstein": divergence(
+        "bernstein.bernstein_bound", partial(coins, MANY, 0.05), 0.15,
+        lambda r, kl: bernstein_bound(r, kl, MANY, DELTA, **BERNSTEIN),
     ),
     "test set": Simulation(
         "held_out.clopper_pearson", partial(held_out, 150, 0.05), 0.05,
@@ -192,7 +218,12 @@ SIMULATIONS: dict[str, Simulation] = {
     ),
     "stated kl, unpaid draws": Simulation(
         "statement: kl", partial(measured, 50), 0.5,
-        lambda r: STATED_KL(mean=r, values=50, kl=NATS, prior_nats=0.0), lambda r: STATED_KL(mean=r, kl=NATS, prior_nats=0.0),
+        lambda r: STATED_KL(mean=r, draws=50, kl=NATS, prior_nats=0.0),
+        lambda r: STATED_KL(mean=r, draws=50, claimed=2000, kl=NATS, prior_nats=0.0),
+    ),
+    "stated cross-entropy": divergence(
+        "statement: bernstein", partial(coins, MANY, 0.05), 0.15,
+        lambda r, kl: STATED_BERNSTEIN(mean=r, draws=10**8, kl=kl / 2, prior_nats=kl / 2),
     ),
     "stated draw": divergence(
         "statement: disintegrated", coins, 0.5, lambda r, kl: STATED_DRAW(risk=r, log_ratio=kl / 2, prior_nats=kl / 2)
@@ -205,6 +236,21 @@ SIMULATIONS: dict[str, Simulation] = {
         "statement: test set", partial(held_out, 150, 0.05), 0.05,
         lambda r: FORMULAS["test set"](errors=round(150 * r), n=150, delta_bound=DELTA),
         lambda r: FORMULAS["test set"](errors=max(0, round(150 * r) - 2), n=150, delta_bound=DELTA),
+    ),
+    "stated counted rows": Simulation(
+        "statement: counted rows", partial(held_out, 150, 0.05), 0.05,
+        lambda r: FORMULAS["counted rows"](errors=round(150 * r), n=150, delta_bound=DELTA),
+        lambda r: FORMULAS["counted rows"](errors=max(0, round(150 * r) - 2), n=150, delta_bound=DELTA),
+    ),
+    "judged before training": Simulation(
+        "progressive.progressive_bound", partial(held_out, 150, 0.05), 0.05,
+        lambda r: progressive_bound([(30, 1), (150, round(150 * r))], DELTA),
+        lambda r: progressive_bound([(30, 1), (3000, round(3000 * r))], DELTA),
+    ),
+    "stated progressive": Simulation(
+        "statement: progressive", partial(held_out, 150, 0.05), 0.05,
+        lambda r: FORMULAS["progressive"](blocks=f"30:1 150:{round(150 * r)}", n=150, delta_bound=DELTA),
+        lambda r: FORMULAS["progressive"](blocks=f"30:1 150:{round(75 * r)}", n=150, delta_bound=DELTA),
     ),
     "stated loss, cgf": normal("statement: unbounded (cgf)", partial(best_gamma, form="cgf")),
     "stated loss, paper": normal("statement: unbounded (paper)", partial(best_gamma, form="paper")),
@@ -219,13 +265,13 @@ HEURISTIC = {
 
 PARTS = {
     "kl.binary_kl": "a divergence, inverted by kl_inverse",
-    "prior_price.dziugaite_roy": "prices in nats; their sum is tested below",
-    "prior_price.priced_priors": "prices in nats, with the priors that they pay for",
-    "prior_price.round_prior": "a price in nats, and the prior that it pays for",
-    "prior_price.round_prior_dziugaite_roy": "a price in nats, and the prior that it pays for",
+    "bernstein.bernstein_square": "a constant of bernstein_bound",
+    "progressive.blocks_text": "writes numbers as text",
+    "progressive.read_blocks": "reads them back",
+    "prior_price.step_price": "a price in nats; the sum over all steps is tested below",
+    "prior_price.priced_prior": "a price in nats, and the prior that it pays for",
     "moment.gammas_between": "picks points of a grid",
     "moment.log_grid": "makes a grid",
-    "by_name.training_loss": "chooses a loss",
 }
 
 
@@ -249,10 +295,33 @@ def test_bounds_hold_and_break_with_a_broken_input(name: str) -> None:
     assert not holds(at(risks, simulation.broken), simulation.truth)
 
 
-def test_the_monte_carlo_step_holds_for_means_of_chunks() -> None:
-    truth, draws = 0.07, 200
-    chunks = np.random.default_rng(5).beta(0.3, 0.3 * (1 - truth) / truth, (SETS, draws)).mean(axis=1)
-    assert holds(at(chunks, lambda p: monte_carlo(p, draws, DELTA)), truth)
+@pytest.mark.parametrize("spread", [0.3, 20.0])
+def test_betting_holds_for_means_of_chunks_and_breaks_when_they_are_counted_often(spread: float) -> None:
+    """Chunks whose risks differ, rounded up as a certificate does it; the truth is the average risk."""
+    truth, draws, sets = 0.07, 40, 1200
+    chunks = np.random.default_rng(5).beta(spread, spread * (1 - truth) / truth, (sets, draws))
+    counts = [dict(zip(*np.unique(row, return_counts=True), strict=True)) for row in np.ceil(50 * chunks).astype(int)]
+
+    def bounds(times: int) -> Array:
+        many = [Histogram(50, {int(i): times * int(c) for i, c in found.items()}) for found in counts]
+        return np.array([mean_bound(found, DELTA) for found in many])
+
+    assert holds(bounds(1), truth)
+    assert not holds(bounds(100) - 0.5 / 50, truth)  # without what rounding up adds in the mean
+
+
+def test_smoothed_losses_are_covered() -> None:
+    """The unexpected Bernstein bound of a loss with a long tail, at one network that the rows had no part in."""
+    n, u, limit = 400, 0.25, 6.0
+    losses = np.minimum(np.random.default_rng(7).exponential(0.4, (SETS, n)), limit)
+    truth = 0.4 * (1 - math.exp(-limit / 0.4))
+    x = losses / limit
+    means = ((x + bernstein_square(u) * x**2) / (1 + bernstein_square(u))).mean(axis=1)
+    assert holds(np.array([bernstein_bound(m, 0.0, n, DELTA, limit=limit, u=u) for m in means]), truth)
+    unpaid = [
+        bernstein_bound(m, 0.0, 20 * n, DELTA, limit=limit, u=u) for m in x.mean(axis=1) / (1 + bernstein_square(u))
+    ]
+    assert not holds(np.array(unpaid), truth)  # without the square, and with every row counted twenty times
 
 
 @pytest.mark.parametrize(("rare", "scale", "n"), [(1e-4, 1.0, 10_000), (1e-6, 2.3, 50_000)])
@@ -275,11 +344,10 @@ def test_the_papers_moment_breaks_the_bound_and_the_n_fold_moment_does_not(rare:
 
 
 def test_the_prices_of_prior_scales_add_up() -> None:
-    """Choosing among hypotheses costs −ln of a weight, and the weights of all scales are at most one together."""
-    neighbours = [dziugaite_roy(log_std) for log_std in np.arange(0.0, -40.0, -0.002).tolist()]
-    prices = {round(scale, 6): price for pair in neighbours for scale, price in pair}
-    assert len(prices) > 7000
-    assert 0.99 < sum(math.exp(-price) for price in prices.values()) <= 1
+    """Choosing among hypotheses costs −ln of a weight, and the weights of all steps are at most one together."""
+    for r in (0, 3, 12):
+        weights = [math.exp(-step_price(k, r)) for k in range(-(10**5), 10**5 + 1)]
+        assert 1 - 2 * 2**r / math.pi / 10**5 - 1e-9 < math.fsum(weights) <= 1
 
 
 # -- nothing is left out -----------------------------------------------------------------------------------------------

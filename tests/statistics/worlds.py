@@ -2,11 +2,10 @@
 
 A population is a finite list of inputs, each equally likely, with the probability that its label is 1.  A data set is drawn
 from it independently, with replacement.  The difference D of the two scores of a linear network with independent Gaussian
-weights is Gaussian for each input: the true error of the randomised predictor follows from Φ, its clipped loss from
-Gauss-Hermite quadrature over D.
+weights is Gaussian for each input: the true error of the randomised predictor follows from Φ, its smoothed
+cross-entropies from Gauss-Hermite quadrature over D.
 """
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,14 +13,12 @@ from functools import cache
 
 import numpy as np
 import torch
-import torch.nn.functional as F
 from scipy import stats
 from torch import Tensor, nn
 
 from pactrain import Posterior
-from pactrain.certification.statement import DRAWN, MEAN, RANDOMISED
+from pactrain.certification.statement import DRAWN, MEAN, PRIOR, RANDOMISED
 from pactrain.distributions.posterior import Snapshot
-from pactrain.problem.losses import CLIP
 from pactrain.runtime.seeds import generator
 
 SIZE = 2048
@@ -55,12 +52,15 @@ class World:
         with drawn(posterior, seed) as network:
             one = error(network, x, positive)
         mean = error(posterior.model, x, positive)
-        gibbs, clipped = randomised(posterior, x, positive)
+        gibbs, entropies = randomised(posterior, x, positive)
+        with posterior.prior_draw(posterior.prior_log_std, torch.zeros_like(posterior.prior_mean)) as network:
+            prior = error(network, x, positive)
         return {
             ("0-1 error", RANDOMISED): gibbs,
-            ("clipped loss", RANDOMISED): clipped,
             ("0-1 error", DRAWN): one,
             ("0-1 error", MEAN): mean,
+            ("0-1 error", PRIOR): prior,
+            **{(f"cross-entropy smoothed by {part:g}", RANDOMISED): value for part, value in entropies.items()},
         }
 
     def truth_at(self, snapshot: Snapshot, posterior: Posterior, seed: int) -> Truth:
@@ -98,8 +98,8 @@ def error(network: nn.Module, x: Tensor, positive: Tensor) -> float:
 
 
 @torch.no_grad()
-def randomised(posterior: Posterior, x: Tensor, positive: Tensor) -> tuple[float, float]:
-    """True error and true clipped loss of a linear network whose weights are drawn anew for each example."""
+def randomised(posterior: Posterior, x: Tensor, positive: Tensor) -> tuple[float, dict[float, float]]:
+    """True error and true smoothed cross-entropies of a linear network whose weights are drawn anew for each example."""
     scores = posterior.model(x).double().numpy()
     variance = [torch.exp(2 * posterior.log_std_of(name)).sum(0) for name in ("weight", "bias")]
     middle = scores[:, 1] - scores[:, 0]
@@ -108,6 +108,9 @@ def randomised(posterior: Posterior, x: Tensor, positive: Tensor) -> tuple[float
     says_one = stats.norm.cdf(middle / spread)
     wrong = one * (1 - says_one) + (1 - one) * says_one
     score = torch.from_numpy(middle[:, None] + spread[:, None] * _NODES)
-    limit = math.log(1 / CLIP)
-    losses = [F.softplus(sign * score).clamp(max=limit).numpy() @ _WEIGHTS / _WEIGHTS.sum() for sign in (-1, 1)]
-    return float(wrong.mean()), float((one * losses[0] + (1 - one) * losses[1]).mean())
+    entropies = {}
+    for part in (0.01, 0.05, 0.1, 0.2):
+        chances = [(1 - part) * torch.sigmoid(sign * score) + part / 2 for sign in (1, -1)]
+        losses = [-chance.log().numpy() @ _WEIGHTS / _WEIGHTS.sum() for chance in chances]
+        entropies[part] = float((one * losses[0] + (1 - one) * losses[1]).mean())
+    return float(wrong.mean()), entropies

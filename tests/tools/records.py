@@ -1,4 +1,4 @@
-"""Random certificates: consistent ones of format 3, and ones with something changed."""
+"""Random certificates: consistent ones of format 4, and ones with something changed."""
 
 import json
 import math
@@ -11,7 +11,7 @@ from pactrain import PactrainError
 from pactrain.certification.statement import Statement
 
 LABELS = ("certified", "estimated", "heuristic")  # from best to worst
-PROVEN = ("kl", "disintegrated", "test set")
+PROVEN = ("kl", "bernstein", "disintegrated", "counted rows", "test set", "progressive")
 PREDICTORS = ("randomised predictor", "one drawn network", "mean network")
 
 
@@ -40,13 +40,30 @@ def delta(rng: random.Random) -> float:
     return rng.choice([0.05, log_uniform(rng, 1e-300, 0.999), rng.uniform(0.001, 0.999)])
 
 
-def kl_inputs(rng: random.Random) -> dict[str, float]:
-    scale = rng.choice([1.0, log_uniform(rng, 0.01, 1e3)])
-    values = rng.choice([count(rng), log_uniform(rng, 1, 1e7)])
+def histogram(rng: random.Random) -> dict[str, Any]:
+    """Zeros and ones, or values in a few bins of many; chunks of one size, or some that are smaller."""
+    bins = rng.choice([1, 1, 2, 32, 1000])
+    seen = sorted(rng.sample(range(bins + 1), rng.randint(1, min(bins + 1, 4))))
+    counts = {i: count(rng, 1, 10**5) for i in seen}
+    number = sum(counts.values())
+    text = " ".join(f"{i}:{c}" for i, c in counts.items())
+    return {"bins": bins, "counts": text, "values": rng.choice([number, number * rng.uniform(0.9, 1)])}
+
+
+def measured_inputs(rng: random.Random) -> dict[str, Any]:
+    """What bounds of measured risks have in common."""
     return {
-        "mean": share(rng), "values": values, "delta_draws": delta(rng), "kl": nats(rng), "prior_nats": nats(rng),
-        "n": count(rng), "delta_bound": delta(rng), "scale": scale,
+        **histogram(rng), "delta_draws": delta(rng), "choices": rng.choice([1, 19, 32]), "kl": nats(rng),
+        "prior_nats": nats(rng), "n": count(rng), "delta_bound": delta(rng),
     }  # fmt: skip
+
+
+def kl_inputs(rng: random.Random) -> dict[str, Any]:
+    return measured_inputs(rng) | {"scale": rng.choice([1.0, log_uniform(rng, 0.01, 1e3)])}
+
+
+def bernstein_inputs(rng: random.Random) -> dict[str, Any]:
+    return measured_inputs(rng) | {"limit": log_uniform(rng, 0.01, 1e3), "u": rng.uniform(0.01, 0.99)}
 
 
 def disintegrated_inputs(rng: random.Random) -> dict[str, float]:
@@ -58,6 +75,13 @@ def held_out_inputs(rng: random.Random) -> dict[str, float]:
     n = count(rng)
     errors = rng.choice([0, n, rng.randint(0, n), min(n, count(rng))])
     return {"errors": errors, "n": n, "delta_bound": delta(rng)}
+
+
+def progressive_inputs(rng: random.Random, n: int | None = None) -> dict[str, Any]:
+    n = n or count(rng)
+    cut = rng.randint(0, n)
+    blocks = [(m, rng.choice([0, m, rng.randint(0, m)])) for m in (count(rng), cut, n - cut) if m]
+    return {"blocks": " ".join(f"{m}:{k}" for m, k in blocks), "n": n, "delta_bound": delta(rng)}
 
 
 def unbounded_inputs(rng: random.Random) -> dict[str, float]:
@@ -80,10 +104,13 @@ def eta_inputs(rng: random.Random) -> dict[str, float]:
     }  # fmt: skip
 
 
-INPUTS: dict[str, Callable[[random.Random], dict[str, float]]] = {
+INPUTS: dict[str, Callable[[random.Random], dict[str, Any]]] = {
     "kl": kl_inputs,
+    "bernstein": bernstein_inputs,
     "disintegrated": disintegrated_inputs,
+    "counted rows": held_out_inputs,
     "test set": held_out_inputs,
+    "progressive": progressive_inputs,
     "unbounded (cgf)": unbounded_inputs,
     "unbounded (paper)": unbounded_inputs,
     "training objective": objective_inputs,
@@ -102,7 +129,11 @@ def random_statement(rng: random.Random, n: int, budget: float, ceiling: str) ->
     """A statement about n counted examples that spends no more than `budget` and carries a label that it may carry."""
     bound = rng.choice(list(INPUTS))
     inputs = INPUTS[bound](rng)
-    if bound in ("kl", "disintegrated") or bound.startswith("unbounded"):
+    if bound == "counted rows":
+        inputs["errors"] = min(n, inputs["errors"])
+    if bound == "progressive":
+        inputs = progressive_inputs(rng, n)
+    if bound != "test set" and not bound.startswith("training"):
         inputs["n"] = n
     inputs |= {key: budget * rng.uniform(0.4, 0.5) for key in ("delta_draws", "delta_bound") if key in inputs}
     if "confidence_nats" in inputs:
@@ -113,9 +144,9 @@ def random_statement(rng: random.Random, n: int, budget: float, ceiling: str) ->
     if bound not in PROVEN or (constant is not None and value >= constant):
         allowed = [label for label in allowed if label != "certified"]
     return {
-        "quantity": rng.choice(["0-1 error", "clipped loss", "loss"]), "predictor": rng.choice(PREDICTORS),
+        "quantity": rng.choice(["0-1 error", "clipped loss", "loss", "share of errors above 4", "share of errors above 0.25"]), "predictor": rng.choice(PREDICTORS),
         "label": rng.choice(allowed), "bound": bound, "value": value, "inputs": inputs,
-        "prior": rng.choice(["", "prior grid", "Dziugaite-Roy"]), "when": rng.choice(["end of training", "end of stage 1"]),
+        "prior": rng.choice(["", "dyadic steps", "fixed in advance"]), "when": rng.choice(["end of training", "end of stage 1"]),
         "constant_answer": constant,
     }  # fmt: skip
 
@@ -128,14 +159,14 @@ def random_record(rng: random.Random) -> dict[str, Any]:
     statements = [random_statement(rng, n, total / max(size, 1), ceiling) for _ in range(size)]
     return seal(
         {
-            "format": 3, "statements": statements, "delta": total, "n": n, "loss": "cross-entropy", "seed": 0,
+            "format": 4, "statements": statements, "delta": total, "n": n, "loss": "cross-entropy", "seed": 0,
             "prior_source": "", "caveats": caveats, "notes": ["±"], "budget": {"all": total}, "measured": {},
             "hashes": {}, "versions": {},
         }
     )  # fmt: skip
 
 
-def recompute(bound: str, inputs: dict[str, float]) -> float:
+def recompute(bound: str, inputs: dict[str, Any]) -> float:
     """The value that pactrain computes."""
     return Statement("", "", "heuristic", bound, 0.0, inputs).recompute()
 
@@ -175,6 +206,11 @@ def tamper_input(rng: random.Random, s: dict[str, Any]) -> None:
     """Change one input so that the value changes by much more than the last digits, or not at all."""
     name = rng.choice(list(s["inputs"]))
     old = s["inputs"][name]
+    if isinstance(old, str):  # a histogram, or blocks of counted rows
+        s["inputs"][name] = rng.choice(
+            ["", "0:0", f"{old} 1:1", f"{old} 2000:1", "00:1", "0:5\n", old.replace(":", ";")]
+        )
+        return
     s["inputs"][name] = rng.choice([0, -old, old + 1, old * 2, old * 0.5, 1e300])
     try:
         again = recompute(s["bound"], s["inputs"])

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from pactrain import Certificate, PactrainError
+from pactrain.bounds.betting import Histogram, mean_bound
 from tests.tools.records import INPUTS, PROVEN, random_record, recompute, seal, tampered
 
 SCRIPT = Path(__file__).parents[2] / "tools" / "verify.py"
@@ -22,18 +23,23 @@ verify = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(verify)
 
 
-def verdict(bound: str, value: float, inputs: dict[str, float]) -> list[str]:
+def exactly(inputs: dict[str, Any]) -> dict[str, Any]:
+    """Numbers as decimals; a histogram stays a text."""
+    return {name: x if isinstance(x, str) else Decimal(x) for name, x in inputs.items()}
+
+
+def verdict(bound: str, value: float, inputs: dict[str, Any]) -> list[str]:
     """What the second verifier finds wrong with one value."""
     with localcontext(verify.DIGITS):
-        exact = {name: Decimal(number) for name, number in inputs.items()}
+        exact = exactly(inputs)
         found: list[str] = verify.out_of_range(bound, exact) or verify.wrong_value(bound, Decimal(value), exact)
     return found
 
 
-def true_value(bound: str, inputs: dict[str, float]) -> float:
+def true_value(bound: str, inputs: dict[str, Any]) -> float:
     """The smallest value that the second verifier accepts."""
     with localcontext(verify.DIGITS):
-        above = verify.PROVED[bound]({name: Decimal(number) for name, number in inputs.items()})
+        above = verify.PROVED[bound](exactly(inputs))
         return float(verify.smallest_above(above, Decimal("1e-12")))
 
 
@@ -42,10 +48,31 @@ def true_value(bound: str, inputs: dict[str, float]) -> float:
     [(0.02, 5000, 50000, 0.025, 0.151003), (0.2, 500, 10000, 0.05, 0.344834), (0.0005, 20, 1000, 0.05, 0.029256)],
 )
 def test_published_values_of_the_kl_bound(risk: float, kl: float, n: int, delta: float, expected: float) -> None:
-    inputs = {"risk": risk, "log_ratio": kl, "prior_nats": 0.0, "n": n, "delta_bound": delta}
+    with localcontext(verify.DIGITS):
+        share = (
+            delta * float(verify.ln_xi(Decimal(n)).exp()) / (2 * n**0.5)
+        )  # they were published with 2√n instead of ξ(n)
+    inputs = {"risk": risk, "log_ratio": kl, "prior_nats": 0.0, "n": n, "delta_bound": share}
     assert true_value("disintegrated", inputs) == pytest.approx(expected, abs=5e-7)
-    measured = {"mean": risk, "values": 1e200, "delta_draws": 0.5, "kl": kl, "prior_nats": 0.0, "scale": 1.0}
-    assert true_value("kl", measured | {"n": n, "delta_bound": delta}) == pytest.approx(expected, abs=5e-7)
+    many = {
+        "bins": 1,
+        "counts": f"0:{round((1 - risk) * 10**14)} 1:{round(risk * 10**14)}",
+        "values": 10**14,
+        "choices": 1,
+    }
+    measured = many | {"delta_draws": 0.5, "kl": kl, "prior_nats": 0.0, "scale": 1.0, "n": n, "delta_bound": share}
+    assert true_value("kl", measured) == pytest.approx(expected, abs=1e-6)
+
+
+def test_means_by_betting() -> None:
+    """Against values from 40 digits elsewhere: 500 chunks of 32, and the same with chunks that are smaller."""
+    counts = {0: 262, 1: 170, 2: 54, 3: 11, 4: 3}
+    text = " ".join(f"{i}:{c}" for i, c in counts.items())
+    with localcontext(verify.DIGITS):
+        found = verify.measured_risk(Decimal(32), text, Decimal(500), Decimal("0.002"))
+        assert float(found) == pytest.approx(mean_bound(Histogram(32, counts), 0.002), rel=1e-11)
+        assert verify.measured_risk(Decimal(32), text, Decimal(250), Decimal("0.002")) == 2 * found
+        assert float(verify.ln_xi(Decimal(2)).exp()) == 2.5
 
 
 def test_other_known_values() -> None:
@@ -150,7 +177,7 @@ def small_record() -> dict[str, Any]:
     }  # fmt: skip
     return seal(
         {
-            "format": 3, "statements": [statement], "delta": 0.05, "n": 60, "loss": "", "seed": 0, "prior_source": "",
+            "format": 4, "statements": [statement], "delta": 0.05, "n": 60, "loss": "", "seed": 0, "prior_source": "",
             "caveats": [], "notes": [], "budget": {}, "measured": {}, "hashes": {}, "versions": {},
         }
     )  # fmt: skip
@@ -188,11 +215,11 @@ def test_the_script_names_what_it_checked_and_each_violated_rule(tmp_path: Path)
 @pytest.mark.parametrize(
     "text",
     [
-        "", "no JSON", "[]", "{}", "null", "3", "[" * 100_000, '{"a":' * 100_000, '{"format": 3}', "\ud800", "1" * 5000,
+        "", "no JSON", "[]", "{}", "null", "3", "[" * 100_000, '{"a":' * 100_000, '{"format": 4}', "\ud800", "1" * 5000,
         json.dumps(small_record()).replace("0.5", "NaN"), json.dumps(small_record()).replace("0.5", "1e999"),
         json.dumps(small_record()).replace("0.5", "true"), json.dumps(small_record()).replace('"seed"', '"delta"'),
         json.dumps(small_record()).replace("certified", "\\u00fcber\\n\\ud800"),
-        json.dumps(small_record() | {"format": 2}), json.dumps(small_record() | {"statements": [7]}),
+        json.dumps(small_record() | {"format": 3}), json.dumps(small_record() | {"statements": [7]}),
         json.dumps(small_record() | {"caveats": [{"label": []}]}), json.dumps(small_record() | {"digest": 5}),
     ],
 )  # fmt: skip

@@ -11,10 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from pactrain.baselines.weight_noise import noisy
-from pactrain.problem.batches import Batches, TensorBatches
+from pactrain.problem.as_loss import as_loss
+from pactrain.problem.batches import Batches
 from pactrain.problem.dropout import dropping
 from pactrain.problem.input_types import as_network_takes
-from pactrain.problem.losses import AnyLoss, per_example, resolve
+from pactrain.problem.losses import AnyLoss, Loss, per_example
 from pactrain.problem.module_modes import restored_modes
 from pactrain.problem.read import read_batches
 from pactrain.problem.scores import Scores, evaluate
@@ -33,10 +34,21 @@ LOOK = 20
 class Settings:
     """Everything that plain training leaves to the user.
 
-    noise:      standard deviation of the Gaussian noise in the weights at which each step's gradient is taken.
-    dropout:    rate of the network's Dropout layers, or behind its activations if it has none; None leaves it as it is.
-    batch_size: None takes that of `fit`; data that comes in batches of its own keeps them.
-    epochs, steps: the length, one of them; with neither, as many steps as `fit` takes by default.
+    Attributes:
+        optimizer: "sgd", "adam" or "adamw".
+        lr: Learning rate.
+        momentum: Of SGD.
+        weight_decay: Of the optimiser.
+        noise: Standard deviation of the Gaussian noise in the weights at which each step's gradient is taken.
+        dropout: Rate of the network's Dropout layers, or behind its activations if it has none; None leaves it as it is.
+        batch_size: None takes that of `fit`; data that comes in batches of its own keeps them.
+        epochs: The length; give it or `steps`.  With neither, as many steps as `fit` takes by default.
+        steps: The length in steps.
+        schedule: "constant" or "cosine".
+
+    Example:
+        >>> Settings("adamw", lr=0.01, weight_decay=0.1).rate(step=0, steps=100)
+        0.01
     """
 
     optimizer: Literal["sgd", "adam", "adamw"] = "adam"
@@ -99,11 +111,6 @@ class Trained:
     best_step: int | None = None
     validation: Scores | None = None
 
-    @property
-    def rank(self) -> tuple[float, float]:
-        """What a search compares: larger is better."""
-        return rank(self.validation) if self.validation is not None else (-math.inf, -math.inf)
-
 
 def rank(scores: Scores) -> tuple[float, float]:
     """Scores as something to compare, larger is better: accuracy first where there is one, then the loss."""
@@ -126,13 +133,28 @@ def train(
 ) -> Trained:
     """Train `model` in place on data of any kind that `fit` takes.
 
-    With `validation`, the model ends with the best weights seen on that data, and the step is told; it is looked at every
-    `look` steps.  `stop_at` ends after so many steps of the schedule: to train again on everything as long as was best.
-    `watch` is called with the number of steps at every look.
+    Args:
+        model: The network.
+        data: Anything that `fit` takes.
+        settings: Optimiser, rate, regularisers and length.
+        loss: As in `fit`.
+        validation: Data by which the best weights are kept; the model ends with them, and the result has their step.
+        stop_at: End after so many steps of the schedule: to train again on everything as long as was best.
+        look: Steps between two measurements on `validation`.
+        watch: Called with the number of steps at every measurement.
+        seed: Decides everything random.
+        device: As in `fit`.
 
-    >>> X = torch.randn(64, 3, generator=torch.Generator().manual_seed(0)); y = (X[:, 0] > 0).long()
-    >>> train(torch.nn.Linear(3, 2), (X, y), Settings(lr=0.1, steps=50)).train["accuracy"] > 0.9
-    True
+    Returns:
+        Steps, seconds and scores.
+
+    Raises:
+        TrainingError: The loss did not stay finite.
+
+    Example:
+        >>> X = torch.randn(64, 3, generator=torch.Generator().manual_seed(0)); y = (X[:, 0] > 0).long()
+        >>> train(torch.nn.Linear(3, 2), (X, y), Settings(lr=0.1, steps=50)).train["accuracy"] > 0.9
+        True
     """
     started = time.monotonic()
     where = choose_device(device)
@@ -143,7 +165,7 @@ def train(
         sample = next(iter(batches.ordered()), None)
         if sample is None:
             raise DataError("the training data has no batch")
-        chosen = resolve(loss, sample)
+        chosen = as_loss(loss, sample, model)
         as_network_takes(model, batches, chosen)
         if watched is not None:
             as_network_takes(model, watched, chosen)
@@ -176,14 +198,13 @@ def _read(model: nn.Module, data: Any, settings: Settings, device: torch.device,
 
 
 def _steps_of(batches: Batches) -> int:
-    source = batches.epoch(0) if isinstance(batches, TensorBatches) else batches.ordered()
-    return sum(1 for _ in source)
+    return batches.steps or sum(1 for _ in batches.ordered())
 
 
 def _steps(
     model: nn.Module,
     batches: Batches,
-    loss: AnyLoss,
+    loss: Loss,
     settings: Settings,
     length: int,
     until: int,
@@ -217,7 +238,7 @@ def _steps(
 class _Best:
     """The best weights seen so far on validation data."""
 
-    def __init__(self, model: nn.Module, batches: Batches, loss: AnyLoss) -> None:
+    def __init__(self, model: nn.Module, batches: Batches, loss: Loss) -> None:
         self.model, self.batches, self.loss = model, batches, loss
         self.step, self.scores = 0, evaluate(model, batches.ordered(), loss)
         self.weights: dict[str, Tensor] = copy.deepcopy(model.state_dict())

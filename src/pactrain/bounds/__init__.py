@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pactrain.bounds.base import Assumptions, Bound
+    from pactrain.bounds.base import Assumptions, Bound, ScalarBound
     from pactrain.bounds.bbb import BBB
     from pactrain.bounds.catoni import Catoni
     from pactrain.bounds.classic import Classic
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pactrain.bounds.kl import KL, kl_inverse
     from pactrain.bounds.lambda_ import Lambda
     from pactrain.bounds.moments import CGF, SubGaussian, casado, gamma_free
-    from pactrain.bounds.objective import Objective
+    from pactrain.bounds.objective import Objective, Terms
     from pactrain.bounds.quad import Quad
     from pactrain.bounds.single_draw import disintegrated
     from pactrain.bounds.unbounded import Unbounded
@@ -27,7 +27,9 @@ _HOME = {
     "Lambda": "lambda_",
     "Objective": "objective",
     "Quad": "quad",
+    "ScalarBound": "base",
     "SubGaussian": "moments",
+    "Terms": "objective",
     "Unbounded": "unbounded",
     "casado": "moments",
     "clopper_pearson": "held_out",
@@ -37,8 +39,8 @@ _HOME = {
 }
 
 __all__ = [
-    "BBB", "CGF", "KL", "Assumptions", "Bound", "Catoni", "Classic", "Lambda", "Objective", "Quad", "SubGaussian",
-    "Unbounded", "casado", "clopper_pearson", "disintegrated", "gamma_free", "kl_inverse",
+    "BBB", "CGF", "KL", "Assumptions", "Bound", "Catoni", "Classic", "Lambda", "Objective", "Quad",
+    "ScalarBound", "SubGaussian", "Terms", "Unbounded", "casado", "clopper_pearson", "disintegrated", "gamma_free", "kl_inverse",
 ]  # fmt: skip
 
 

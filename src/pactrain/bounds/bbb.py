@@ -2,12 +2,22 @@
 
 from dataclasses import dataclass
 
-from pactrain.bounds.base import Assumptions, Bound
+from pactrain.bounds.base import Assumptions, ScalarBound
 
 
 @dataclass(frozen=True)
-class BBB(Bound):
-    """The variational objective with a weight on the divergence."""
+class BBB(ScalarBound):
+    """The variational objective with a weight on the divergence: an objective, not a bound.
+
+    Attributes:
+        n: Number of examples.
+        delta: Not used; every bound has one.
+        penalty: Weight of the KL; 1 is ordinary variational Bayes for a negative log-likelihood.
+
+    Example:
+        >>> BBB(1000, penalty=0.1).value(risk=0.2, kl=500.0)
+        0.25
+    """
 
     penalty: float = 1.0
 

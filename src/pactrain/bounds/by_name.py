@@ -1,15 +1,14 @@
-"""Bounds by name, and the loss that each is trained on."""
+"""Bounds by name."""
 
-from pactrain.bounds.base import Bound
+from pactrain.bounds.base import ScalarBound
 from pactrain.bounds.bbb import BBB
 from pactrain.bounds.catoni import Catoni
 from pactrain.bounds.classic import Classic
 from pactrain.bounds.kl import KL
 from pactrain.bounds.lambda_ import Lambda
 from pactrain.bounds.quad import Quad
-from pactrain.problem.losses import AnyLoss, clipped
 
-BOUNDED: dict[str, type[Bound]] = {
+BOUNDED: dict[str, type[ScalarBound]] = {
     "kl": KL,
     "quad": Quad,
     "lambda": Lambda,
@@ -17,11 +16,8 @@ BOUNDED: dict[str, type[Bound]] = {
     "catoni": Catoni,
     "bbb": BBB,
 }
+"""Those for losses in [0, 1]."""
+
 CONSTANT_MOMENT = ("subgaussian", "cgf_rodriguez")
 UNBOUNDED = ("auto", "unbounded", "cgf", "paper")
 NAMES = (*UNBOUNDED, *BOUNDED, *CONSTANT_MOMENT)
-
-
-def training_loss(bound: str, loss: AnyLoss) -> AnyLoss:
-    """The loss that is trained on: the user's own, or clipped to [0, 1] where the bound needs it."""
-    return clipped(loss) if bound in BOUNDED else loss

@@ -6,7 +6,7 @@
 import math
 from dataclasses import dataclass
 
-from pactrain.bounds.base import Bound
+from pactrain.bounds.base import ScalarBound
 from pactrain.runtime.errors import PactrainError
 
 BETAS = tuple(0.05 * 2 ** (i / 2) for i in range(17))
@@ -14,8 +14,18 @@ BETAS = tuple(0.05 * 2 ** (i / 2) for i in range(17))
 
 
 @dataclass(frozen=True)
-class Catoni(Bound):
-    """Catoni's bound at a given β, or at the best β of a grid that is paid for."""
+class Catoni(ScalarBound):
+    """Catoni's bound at a given β, or at the best β of a grid that is paid for.
+
+    Attributes:
+        n: Number of examples.
+        delta: Probability with which the bound may fail.
+        beta: A positive number fixed in advance; None takes the best of `BETAS`, and δ is divided by their number.
+
+    Example:
+        >>> round(Catoni(10_000, 0.05, beta=1.0).value(risk=0.2, kl=500.0), 4)
+        0.3503
+    """
 
     beta: float | None = None
 

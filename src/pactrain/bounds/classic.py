@@ -3,12 +3,21 @@
 import math
 from dataclasses import dataclass
 
-from pactrain.bounds.base import Bound
+from pactrain.bounds.base import ScalarBound
 
 
 @dataclass(frozen=True)
-class Classic(Bound):
-    """The classic square-root bound."""
+class Classic(ScalarBound):
+    """McAllester's square-root bound for a loss in [0, 1].
+
+    Attributes:
+        n: Number of examples.
+        delta: Probability with which the bound may fail.
+
+    Example:
+        >>> round(Classic(10_000, 0.05).value(risk=0.2, kl=500.0), 6)
+        0.35942
+    """
 
     name = "classic"
 

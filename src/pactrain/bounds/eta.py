@@ -5,7 +5,7 @@
     B  = sup over prior variances of (KL + ln 1/δ)/(n γ1²) + K
 
 It is not a proved bound: the norm in L1 should be squared, and L2 takes a supremum over bounded weights although they are
-Gaussian.  The prior grid (`prior_scale.py`) replaces it in everything that is called certified.
+Gaussian.  Rounding the prior (`prior_price.py`) replaces it in everything that is called certified.
 """
 
 import math

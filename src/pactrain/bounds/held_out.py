@@ -14,12 +14,22 @@ MARGIN = 1e-10
 
 
 def clopper_pearson(errors: int, n: int, delta: float) -> float:
-    """Upper bound of the error of a predictor that made `errors` mistakes on `n` examples it was not trained on.
+    """Bound the error of a predictor by its mistakes on examples that it was not trained on.
 
-    Never below the exact value, and above it by less than 1e-9 of it.
+    Args:
+        errors: Number of mistakes.
+        n: Number of examples.
+        delta: Probability with which the bound may fail.
 
-    >>> round(clopper_pearson(3, 100, 0.05), 7)
-    0.0757108
+    Returns:
+        An upper bound of the error; never below the exact value, and above it by less than 1e-9 of it.
+
+    Raises:
+        PactrainError: There are more errors than examples, or `delta` is no probability.
+
+    Example:
+        >>> round(clopper_pearson(3, 100, 0.05), 7)
+        0.0757108
     """
     if not 0 <= errors <= n or n < 1 or not 0 < delta < 1:
         raise PactrainError(f"{errors} errors of {n} examples at δ = {delta} cannot be")

@@ -6,13 +6,23 @@ The best λ is  2 / (√(2 n risk / R + 1) + 1);  there the bound is the quadrat
 import math
 from dataclasses import dataclass
 
-from pactrain.bounds.base import Bound
+from pactrain.bounds.base import ScalarBound
 from pactrain.runtime.errors import PactrainError
 
 
 @dataclass(frozen=True)
-class Lambda(Bound):
-    """Thiemann's bound at a given λ, or at the best one."""
+class Lambda(ScalarBound):
+    """Thiemann's bound at a given λ, or at the best one, which costs nothing.
+
+    Attributes:
+        n: Number of examples.
+        delta: Probability with which the bound may fail.
+        lam: λ, strictly between 0 and 2; None takes the best.
+
+    Example:
+        >>> round(Lambda(10_000, 0.05).value(risk=0.2, kl=500.0), 6)
+        0.402208
+    """
 
     lam: float | None = None
 

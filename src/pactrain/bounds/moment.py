@@ -1,4 +1,4 @@
-"""What the scan of the prior finds (`scan.py`): ψ(γ, std), the exponential moment of the loss under prior draws.
+"""What the scan of the prior finds (`scan/estimate.py`): ψ(γ, std), the exponential moment of the loss under prior draws.
 
 For prior draws θ_l, l = 1..S, at one std, and their per-example losses x_lj:
 
@@ -39,7 +39,28 @@ def log_grid(low: float, high: float, points: int) -> Array:
 
 @dataclass(frozen=True)
 class Moment:
-    """The table logM[std, draw, γ] with the mean and variance of the loss at each std and draw."""
+    """What the scan of the prior found: the table logM[std, draw, γ], and the loss at each std and draw.
+
+    Attributes:
+        log_stds: Logarithms of the prior's stds that were scanned, increasing.
+        gammas: Values of γ, increasing.
+        log_moments: logM[std, draw, γ].
+        means: Mean loss [std, draw].
+        variances: Variance of the loss [std, draw].
+        errors: Standard error of logM [std, γ], of its worst draw, from measuring on finitely many examples.
+        negative: logM at the values of γ below zero in `NEGATIVE` [std, draw, γ].
+        n: Number of examples of the problem.
+        n_used: Number of examples that were measured.
+        measured: Number of networks that were drawn and measured; the rest of the table lies between two that hardly differ.
+
+    Example:
+        >>> import torch
+        >>> from pactrain import Posterior, estimate_moment
+        >>> X = torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
+        >>> moment = estimate_moment(Posterior(torch.nn.Linear(3, 2)), (X, (X[:, 0] > 0).long()), draws=2)
+        >>> moment.psi().shape == (len(moment.log_stds), len(moment.gammas))
+        True
+    """
 
     log_stds: Array
     gammas: Array
@@ -50,7 +71,7 @@ class Moment:
     negative: Array
     n: int
     n_used: int
-    measured: int  # networks that were drawn and measured; the rest of the table lies between two that hardly differ
+    measured: int
 
     def psi(self, average: Average = "mfold", *, monotone: bool = True) -> Array:
         """ψ[std, γ]; by default made non-decreasing in std, as a larger prior must not look cheaper by chance."""
@@ -108,7 +129,22 @@ class Moment:
         """The inverse of `to_dict`."""
         arrays = {k: np.asarray(v, dtype=np.float64) for k, v in values.items() if k not in COUNTS}
         measured = int(values.get("measured", arrays["means"].size))  # older files: all were
-        return cls(n=int(values["n"]), n_used=int(values["n_used"]), measured=measured, **arrays)
+        made = cls(n=int(values["n"]), n_used=int(values["n_used"]), measured=measured, **arrays)
+        made._check_shapes()
+        return made
+
+    def _check_shapes(self) -> None:
+        """Raise ValueError unless the tables belong to one another."""
+        if self.log_moments.ndim != 3 or 0 in self.log_moments.shape:
+            raise ValueError(f"log_moments has the shape {self.log_moments.shape}")
+        stds, draws, gammas = self.log_moments.shape
+        wanted = {"log_stds": (stds,), "gammas": (gammas,), "errors": (stds, gammas), "means": (stds, draws)}
+        wanted |= {"variances": (stds, draws), "negative": (stds, draws, len(NEGATIVE))}
+        for name, shape in wanted.items():
+            if getattr(self, name).shape != shape:
+                raise ValueError(f"{name} has the shape {getattr(self, name).shape} and not {shape}")
+        if min(self.n, self.n_used) < 1:
+            raise ValueError(f"{self.n_used} examples of {self.n} were used")
 
 
 def gammas_between(gammas: Array, low: float, high: float) -> NDArray[np.bool_]:

@@ -10,11 +10,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from pactrain.bounds.base import Assumptions, Bound
+from pactrain.bounds.base import Assumptions, ScalarBound
 
 
 @dataclass(frozen=True)
-class ConstantMoment(Bound):
+class ConstantMoment(ScalarBound):
     """risk + (ln 1/δ + KL)/(γ n) + γ K with one K for the whole run, and the best γ in [gamma_min, gamma_max]."""
 
     k: float = 1.0
@@ -40,20 +40,60 @@ class ConstantMoment(Bound):
 
 @dataclass(frozen=True)
 class SubGaussian(ConstantMoment):
-    """K is the supremum of ψ(γ)/γ² over |γ| ≤ 1, as the paper restricts it: an under-estimate of the true factor."""
+    """The sub-Gaussian bound (Alquier, theorem 5.1).
+
+    Attributes:
+        n: Number of examples.
+        delta: Probability with which the bound may fail.
+        k: The supremum of ψ(γ)/γ² over |γ| ≤ 1, as the paper restricts it: an under-estimate of the true factor.
+        gamma_min: Smallest γ.
+        gamma_max: Largest γ.
+
+    Example:
+        >>> round(SubGaussian(1000, 0.05, k=0.5).value(risk=0.2, kl=20.0), 4)
+        0.4145
+    """
 
     name = "subgaussian"
 
 
 @dataclass(frozen=True)
 class CGF(ConstantMoment):
-    """K is the supremum of ψ(γ)/γ² over (0, γ2]."""
+    """The bound of Rodríguez-Gálvez et al. (theorem 9) with ψ(γ) = K γ².
+
+    Attributes:
+        n: Number of examples.
+        delta: Probability with which the bound may fail.
+        k: The supremum of ψ(γ)/γ² over (0, γ2].
+        gamma_min: Smallest γ.
+        gamma_max: Largest γ, the paper's γ2.
+
+    Example:
+        >>> round(CGF(1000, 0.05, k=0.5).value(risk=0.2, kl=20.0), 4)
+        0.4145
+    """
 
     name = "cgf_rodriguez"
 
 
 def gamma_free(risk: float, kl: float, n: int, delta: float, gammas: Sequence[float], psi: Sequence[float]) -> float:
-    """The CGF bound that holds for all γ at once, at the price of rounding the KL up to a whole number of nats."""
+    """Evaluate the CGF bound that holds for all γ at once, at the price of rounding the KL up to a whole number of nats.
+
+    Args:
+        risk: Mean loss under the posterior.
+        kl: KL(posterior ‖ prior) in nats.
+        n: Number of examples.
+        delta: Probability with which the bound may fail.
+        gammas: Values of γ to choose from.
+        psi: ψ at each of them.
+
+    Returns:
+        The bound at the best γ.
+
+    Example:
+        >>> round(gamma_free(0.2, 20.0, 1000, 0.05, gammas=[0.1, 0.2], psi=[0.005, 0.02]), 4)
+        0.4474
+    """
     k = max(1, math.ceil(kl))
     s = (k + math.log(math.pi**2 * k**2 / (6 * delta))) / n
     return risk + min((s + p) / g for g, p in zip(gammas, psi, strict=True))
@@ -62,6 +102,22 @@ def gamma_free(risk: float, kl: float, n: int, delta: float, gammas: Sequence[fl
 def casado(
     risk: float, kl: float, n: int, delta: float, gammas: Sequence[float], posterior_psi: Sequence[float]
 ) -> float:
-    """The bound with the posterior's own cumulant function E_Q Λ_h(γ), which can only be estimated."""
+    """Evaluate the bound of Casado et al. (2024) with the posterior's own cumulant function, which can only be estimated.
+
+    Args:
+        risk: Mean loss under the posterior.
+        kl: KL(posterior ‖ prior) in nats.
+        n: Number of examples, at least 2.
+        delta: Probability with which the bound may fail.
+        gammas: Values of γ to choose from.
+        posterior_psi: E_Q Λ_h(γ) at each of them.
+
+    Returns:
+        The bound at the best γ.
+
+    Example:
+        >>> round(casado(0.2, 20.0, 1000, 0.05, gammas=[0.1, 0.2], posterior_psi=[0.005, 0.02]), 4)
+        0.4497
+    """
     s = (kl + math.log(n / delta)) / (n - 1)
     return risk + min((s + p) / g for g, p in zip(gammas, posterior_psi, strict=True))

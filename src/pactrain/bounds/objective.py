@@ -1,16 +1,51 @@
-"""What every bound returns when it is used for training."""
+"""What a bound needs of a posterior, and what it returns: an objective to differentiate, and its value in terms."""
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 
+class HasDivergence(Protocol):
+    """A posterior, as far as a bound looks at it."""
+
+    @property
+    def prior_log_std(self) -> "Tensor":
+        """Log of the prior's stds, one per group."""
+
+    def kl(self) -> "Tensor":
+        """KL(posterior ‖ prior) in nats."""
+
+
 class Objective(NamedTuple):
-    """A bound split into its terms; `total` is the one to differentiate."""
+    """A bound at one draw of the weights, split into its terms.
+
+    Attributes:
+        total: The value to differentiate.
+        risk: Mean loss of the batch.
+        complexity: What the bound charges beside the KL's term.
+        kl: KL(posterior ‖ prior) in nats.
+        gamma: The γ at which the bound is taken.
+    """
 
     total: "Tensor"
     risk: "Tensor"
     complexity: "Tensor"
     kl: "Tensor"
     gamma: float
+
+
+class Terms(NamedTuple):
+    """The value of a bound in float64, total = risk + kl_term + complexity.
+
+    Attributes:
+        total: The bound.
+        gamma: The γ at which it is taken.
+        kl_term: What the divergence and the confidence cost.
+        complexity: What is charged beside them.
+    """
+
+    total: float
+    gamma: float
+    kl_term: float
+    complexity: float

@@ -1,69 +1,90 @@
 """The price of a prior whose scale was learned: stds are rounded to values fixed in advance, and the choice is charged.
 
-The prior grid: each group's log-std is rounded to one of N points fixed in advance; k ln N nats.
-Dziugaite and Roy: prior variances c·e^{−j/b}, j = 1, 2, …, b = 100, c = 0.1; choosing j costs 2 ln(b ln(c/variance)) + ln(π²/6)
-nats, for each group whose scale is chosen by itself.
+The log-std of a group is rounded to −½ ln(fan_in) + k/2^r with a whole number k; r, the same for all groups, is one of 0, 1, …, 12.
+Prior probabilities 1/13 for r and 2^−r / (π coth(π 2^r) (1 + (k/2^r)²)) for k, which sum to one, make the choice cost
+
+    ln 13 + Σ over groups of  r ln 2 + ln(π coth(π 2^r)) + ln(1 + (k/2^r)²)   nats.
+
+Rounding by u costs about u² nats per weight, so small networks take a coarse step for little, large ones a fine one.
 """
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from pactrain.bounds.moment import LOG_STD_RANGE
-from pactrain.distributions.posterior import Posterior
-
-B = 100.0
-C = 0.1
+RESOLUTIONS = 13
+"""Steps 1, 1/2, …, 1/4096 of the log-std, from which the best is taken."""
 
 
-def dziugaite_roy(log_std: float) -> list[tuple[float, float]]:
-    """The two neighbours (rounded log-std, its price in nats) of a learned log-std; the caller keeps the better.
+class HasPrior(Protocol):
+    """A posterior, as far as the price of its prior goes."""
 
-    A scale above √c has no neighbour above; the largest one is offered.
-    """
-    j = B * (math.log(C) - 2 * log_std)
-    choices = {max(1, math.floor(j)), max(1, math.ceil(j))}
-    return [(0.5 * (math.log(C) - i / B), 2 * math.log(i) + math.log(math.pi**2 / 6)) for i in sorted(choices)]
+    @property
+    def prior_log_std(self) -> Tensor:
+        """Log of the prior's stds, one per group."""
+
+    @property
+    def prior_fixed(self) -> bool:
+        """True if the stds were not learned."""
+
+    @property
+    def unit_nats(self) -> float:
+        """Price in nats of having chosen the units of weights."""
+
+    @property
+    def group_of_parameters(self) -> tuple[int, ...]:
+        """The group of each parameter."""
+
+    def means(self) -> Sequence[Tensor]:
+        """The parameters."""
+
+    def kl_by_group(self, prior_log_std: Tensor | None = None) -> Tensor:
+        """Each group's KL in nats, to a prior with these log-stds."""
 
 
-PRIOR_GRID = tuple(LOG_STD_RANGE[0] + 0.005 * i for i in range(1401))
-"""Log-stds to which a learned prior is rounded, fixed before any data is seen, so that choosing costs ln 1401 a group.
+@dataclass(frozen=True)
+class PricedPrior:
+    """The prior as a bound takes it: how it was paid for, its log-stds, and the price in nats."""
 
-Rounding by u costs about u² nats a weight: with a grid ten times coarser, millions of weights would pay thousands of nats to
-save two and a third."""
+    name: str
+    log_std: Tensor
+    nats: float
 
 
-def priced_priors(posterior: Posterior) -> dict[str, tuple[Tensor, float]]:
-    """The ways of paying for the prior: its log-stds as the bound takes them, and the price in nats, by name.
-
-    Where the data chose among several means of the prior, or the units of weights, that choice is paid for as well.
-    """
-    choice = math.log(posterior.prior_choices) + posterior.unit_nats
+def priced_prior(posterior: HasPrior) -> PricedPrior:
+    """The prior with its price; where the data chose the units of weights, that is paid for as well."""
+    choice = posterior.unit_nats
     if posterior.prior_fixed:
-        return {"fixed in advance": (posterior.prior_log_std.detach(), choice)}
-    ways = {"prior grid": round_prior(posterior), "Dziugaite-Roy": round_prior_dziugaite_roy(posterior)}
-    return {name: (log_stds, price + choice) for name, (log_stds, price) in ways.items()}
+        return PricedPrior("fixed in advance", posterior.prior_log_std.detach(), choice)
+    own, centres = posterior.prior_log_std.detach().double().cpu(), _centres(posterior)
+    ways = []
+    for r in range(RESOLUTIONS):
+        steps = torch.round((own - centres) * 2**r)
+        log_std = (centres + steps / 2**r).to(posterior.prior_log_std)
+        nats = math.log(RESOLUTIONS) + sum(step_price(int(k), r) for k in steps.tolist())
+        ways.append((float(posterior.kl_by_group(log_std).sum()) + nats, log_std, nats))
+    _, log_std, nats = min(ways, key=lambda way: way[0])
+    return PricedPrior("dyadic steps", log_std, nats + choice)
 
 
-def round_prior(posterior: Posterior) -> tuple[Tensor, float]:
-    """The prior's log-stds on the fixed grid (nearest point), and the price of having chosen them, in nats."""
-    grid = torch.tensor(PRIOR_GRID, dtype=torch.float64)
-    own = posterior.prior_log_std.detach().double().cpu()
-    nearest = grid[(own[:, None] - grid[None, :]).abs().argmin(1)]
-    return nearest.to(posterior.prior_log_std), len(own) * math.log(len(grid))
+def step_price(k: int, r: int) -> float:
+    """−ln of the prior probability of k steps of 1/2^r, in nats.
+
+    >>> round(step_price(0, 0), 3), round(step_price(3, 2), 3)
+    (1.148, 2.977)
+    """
+    return r * math.log(2) + math.log(math.pi / math.tanh(math.pi * 2**r)) + math.log1p((k / 2**r) ** 2)
 
 
-def round_prior_dziugaite_roy(posterior: Posterior) -> tuple[Tensor, float]:
-    """The prior's log-stds on Dziugaite and Roy's scale, each group rounded to the neighbour that is cheaper in all."""
-    own = posterior.prior_log_std.detach()
-    neighbours = [list(dziugaite_roy(log_std)) for log_std in own.double().cpu().tolist()]
-    tried = []
-    for j in range(max(map(len, neighbours))):  # a group's KL depends on its own std alone: all at once
-        each = [near[min(j, len(near) - 1)] for near in neighbours]
-        rounded = torch.tensor([value for value, _ in each], dtype=torch.float64).to(own)
-        kl = posterior.kl_by_group(rounded).tolist()
-        tried.append([(nats + price, value, price) for nats, (value, price) in zip(kl, each, strict=True)])
-    best = [min(prices) for prices in zip(*tried, strict=True)]
-    chosen = torch.tensor([value for _, value, _ in best], dtype=torch.float64)
-    return chosen.to(own), sum(price for _, _, price in best)
+def _centres(posterior: HasPrior) -> Tensor:
+    """−½ ln of the inputs of a unit, for each group: of its largest tensor."""
+    largest: dict[int, Tensor] = {}
+    for group, p in zip(posterior.group_of_parameters, posterior.means(), strict=True):
+        if group not in largest or p.numel() > largest[group].numel():
+            largest[group] = p
+    inputs = [largest[g].numel() / max(1, len(largest[g]) if largest[g].ndim else 1) for g in sorted(largest)]
+    return -0.5 * torch.tensor(inputs, dtype=torch.float64, device="cpu").clamp(min=1).log()

@@ -10,76 +10,111 @@ an interior minimum.  ψ is an estimate from the training data: values of this b
 """
 
 import math
+from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from typing import Literal
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
+from pactrain.bounds.base import Assumptions, Bound
 from pactrain.bounds.moment import Average, Moment, gammas_between
-from pactrain.bounds.objective import Objective
-from pactrain.distributions.posterior import Posterior
+from pactrain.bounds.objective import HasDivergence, Objective, Terms
 from pactrain.runtime.errors import PactrainError
 
 Mode = Literal["paper", "cgf"]
 At = Literal["max", "mean"]
 
 
-class Unbounded:
-    """The bound, ready to be called as an objective.
+@dataclass(frozen=True)
+class Unbounded(Bound):
+    """The bound for unbounded losses.
 
-    n:        number of examples.
-    delta:    probability with which the bound may fail.
-    moment:   the scan of the prior.
-    at:       where a layerwise prior reads the scalar table: at its largest std, or at the geometric mean.
-    nats:     what stands instead of ln(1/δ), if anything else should.
+    Attributes:
+        n: Number of examples.
+        delta: Probability with which the bound may fail.
+        moment: The scan of the prior.
+        mode: "cgf" or "paper": the two forms of the complexity.
+        average: How the moments of the prior's draws are averaged.
+        at: Where a layerwise prior reads the scalar table: at its largest std ("max"), or at the geometric mean ("mean").
+        gamma_min: Smallest γ.
+        gamma_max: Largest γ.
+        nats: What stands instead of ln(1/δ); None for ln(1/δ) itself.
+
+    Raises:
+        PactrainError: An argument is out of its range, or the scan has no γ between `gamma_min` and `gamma_max`.
     """
 
-    def __init__(
-        self,
-        n: int,
-        delta: float = 0.05,
-        *,
-        moment: Moment,
-        mode: Mode = "cgf",
-        average: Average = "mfold",
-        at: At = "max",
-        gamma_min: float = 0.0,
-        gamma_max: float = math.inf,
-        nats: float | None = None,
-    ) -> None:
-        if n < 1:
-            raise PactrainError(f"n={n}: the bound needs at least one example")
-        if not 0 < delta < 1:
-            raise PactrainError(f"delta={delta} must lie strictly between 0 and 1; 0.05 means 95 % confidence")
-        if mode not in ("paper", "cgf") or at not in ("max", "mean"):
-            raise PactrainError(f"mode={mode!r}, at={at!r}: use mode 'paper' or 'cgf' and at 'max' or 'mean'")
-        self.n, self.delta, self.moment = n, delta, moment
-        self.mode, self.average, self.at = mode, average, at
-        self.nats = nats if nats is not None else math.log(1 / delta)
-        inside = gammas_between(moment.gammas, gamma_min, gamma_max)
-        psi = torch.from_numpy(moment.psi(average)[:, inside])
-        self.gammas = torch.from_numpy(moment.gammas[inside])
-        self.log_stds = torch.from_numpy(moment.log_stds)
-        self._table = psi if mode == "cgf" else (psi / self.gammas**2).amax(1, keepdim=True)
+    _: KW_ONLY
+    moment: Moment
+    mode: Mode = "cgf"
+    average: Average = "mfold"
+    at: At = "max"
+    gamma_min: float = 0.0
+    gamma_max: float = math.inf
+    nats: float | None = None
 
-    def __call__(self, losses: Tensor, posterior: Posterior) -> Objective:
+    name = "unbounded"
+    assumptions = Assumptions(loss="with the exponential moment ψ, here estimated")
+    certifies = False
+    holds_gamma = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.mode not in ("paper", "cgf") or self.at not in ("max", "mean"):
+            raise PactrainError(f"mode={self.mode!r}, at={self.at!r}: use mode 'paper' or 'cgf' and at 'max' or 'mean'")
+        _ = self._table  # says now, not at the first call, if the scan has no such γ
+
+    @cached_property
+    def confidence_nats(self) -> float:
+        """What is paid for confidence: ln(1/δ), or what stands instead of it."""
+        return self.nats if self.nats is not None else math.log(1 / self.delta)
+
+    @cached_property
+    def gammas(self) -> Tensor:
+        """γ that may be chosen."""
+        return torch.from_numpy(self.moment.gammas[self._inside])
+
+    @cached_property
+    def log_stds(self) -> Tensor:
+        """Log-stds that were scanned."""
+        return torch.from_numpy(self.moment.log_stds)
+
+    @cached_property
+    def _inside(self) -> NDArray[np.bool_]:
+        return gammas_between(self.moment.gammas, self.gamma_min, self.gamma_max)
+
+    @cached_property
+    def _table(self) -> Tensor:
+        """ψ[std, γ], or K[std, 1]."""
+        psi = torch.from_numpy(self.moment.psi(self.average)[:, self._inside])
+        return psi if self.mode == "cgf" else (psi / self.gammas**2).amax(1, keepdim=True)
+
+    def __call__(self, losses: Tensor, posterior: HasDivergence) -> Objective:
         """The objective at per-example losses (or their mean) under one draw of `posterior`."""
         risk = losses.mean()
         kl = posterior.kl()
         gamma, complexity = self._gamma_and_complexity(kl.detach(), posterior.prior_log_std)
-        total = risk + (self.nats + kl) / (gamma * self.n) + complexity
+        total = risk + (self.confidence_nats + kl) / (gamma * self.n) + complexity
         return Objective(total, risk, complexity, kl, gamma)
 
-    def value(self, risk: float, kl: float, prior_log_std: Tensor) -> tuple[float, float, float]:
-        """(bound, γ, complexity) in float64."""
-        exact = torch.tensor(kl, dtype=torch.float64)
+    def terms(self, risk: float, kl: float, prior_log_std: Tensor) -> Terms:
+        """The bound in float64 at its best γ, with the divergence's term and the complexity at the prior's stds."""
+        exact = torch.tensor(kl, dtype=torch.float64, device="cpu")
         with torch.no_grad():
             gamma, complexity = self._gamma_and_complexity(exact, prior_log_std)
-        return risk + (self.nats + kl) / (gamma * self.n) + float(complexity), gamma, float(complexity)
+        kl_term = (self.confidence_nats + kl) / (gamma * self.n)
+        return Terms(risk + kl_term + float(complexity), gamma, kl_term, float(complexity))
+
+    def kl_weight(self, risk: float, kl: float, held_gamma: float) -> float:
+        """1/(γ n) at the γ that is held."""
+        return 1 / (held_gamma * self.n)
 
     def at_start(self) -> Tensor:
         """The bound at initialisation for each scanned std: there the KL is zero and the risk is the scan's."""
-        price = self.nats / (self.gammas * self.n)
+        price = self.confidence_nats / (self.gammas * self.n)
         if self.mode == "cgf":
             extra = (price + self._table / self.gammas).amin(1)
         else:
@@ -88,7 +123,7 @@ class Unbounded:
 
     def _gamma_and_complexity(self, kl: Tensor, prior_log_std: Tensor) -> tuple[float, Tensor]:
         row = self._read(prior_log_std)
-        price = (self.nats + kl.cpu()) / self.n
+        price = (self.confidence_nats + kl.cpu()) / self.n
         if self.mode == "cgf":
             best = int(torch.argmin((price + row.detach()) / self.gammas))
             gamma = float(self.gammas[best])

@@ -10,7 +10,7 @@ from torch import Tensor
 from pactrain.certification.statement import Caveat
 from pactrain.problem.batches import Batches, TensorBatches
 from pactrain.problem.graph_nodes import Nodes, shared_nodes
-from pactrain.problem.losses import TARGET_KEYS
+from pactrain.problem.predictions import TARGET_KEYS
 
 EXACT, LOOKED_AT, COMPARISONS = 100, 2000, 500_000_000
 """Repeated rows whose repeats are counted, rows whose near repeats are, and numbers that are compared at most for either."""
@@ -61,7 +61,7 @@ def _only_tensors(batch: Any) -> bool:
 
 def row_digests(batches: TensorBatches) -> list[bytes]:
     """A fingerprint of each row, inputs and target together."""
-    columns = [t.detach().cpu().contiguous().reshape(len(t), -1) for t in batches.tensors]
+    columns = [t.detach().cpu().contiguous().reshape(len(t), -1) for t in batches.examples]
     blocks = [c.view(torch.uint8).numpy() for c in columns]
     return [
         hashlib.blake2b(b"".join(block[i].tobytes() for block in blocks), digest_size=16).digest()
@@ -91,11 +91,12 @@ def copied_rows(table: TensorBatches) -> list[int]:
 
 def distinct(batches: Batches) -> tuple[Batches, int]:
     """The data with every copied row once, and the number of copies left out (of arrays: other data stays as it is)."""
-    if not isinstance(batches, TensorBatches) or not (copies := copied_rows(batches)):
+    table = batches.table
+    if table is None or not (copies := copied_rows(table)):
         return batches, 0
-    kept = torch.ones(len(batches), dtype=torch.bool)
+    kept = torch.ones(len(table), dtype=torch.bool, device="cpu")
     kept[copies] = False
-    return batches.picked(kept.nonzero()[:, 0]), len(copies)
+    return table.picked(kept.nonzero()[:, 0]), len(copies)
 
 
 def by_chance(table: TensorBatches, other: TensorBatches, found: Sequence[int]) -> bool:
@@ -113,26 +114,26 @@ def by_chance(table: TensorBatches, other: TensorBatches, found: Sequence[int]) 
 
 def _step(table: TensorBatches, rows: int, most: int) -> int:
     """Every how manyth of some rows is compared with the table."""
-    numbers = sum(t.numel() for t in table.tensors)
+    numbers = sum(t.numel() for t in table.examples)
     return -(-rows // max(3, min(most, COMPARISONS // max(1, numbers))))
 
 
 def _repeats(table: TensorBatches, other: TensorBatches, row: int) -> tuple[int, int]:
     """How many rows of `table` equal a row of `other`, and how many nearly do."""
     *features, target = [
-        (t != own[row]).reshape(len(t), -1).sum(1) for t, own in zip(table.tensors, other.tensors, strict=True)
+        (t != own[row]).reshape(len(t), -1).sum(1) for t, own in zip(table.examples, other.examples, strict=True)
     ]
     inputs = sum(features) if features else target
     assert isinstance(inputs, Tensor)
-    columns = sum(t[0].numel() for t in table.tensors[: len(features)])
+    columns = sum(t[0].numel() for t in table.examples[: len(features)])
     same = (inputs == 0) & (target == 0)
     return int(same.sum()), int((~same & (inputs <= min(NEAR, columns // 2))).sum())
 
 
 def as_table(batches: Batches) -> TensorBatches | None:
     """The rows of data side by side, None where batches are not rows of tensors, or are too many to hold."""
-    if isinstance(batches, TensorBatches):
-        return batches
+    if batches.table is not None:
+        return batches.table
     parts: list[list[Tensor]] = []
     numbers = 0
     for batch in batches.ordered():
@@ -157,7 +158,7 @@ def data_caveats(batches: Batches) -> list[Caveat]:
     """Reasons, visible in the data itself, why its examples are not independent draws."""
     if of_a_graph(next(iter(batches.ordered()))):
         return [Caveat("nodes of one graph are not independent examples; judge the network on nodes it has not seen")]
-    if isinstance(batches, TensorBatches):
+    if batches.table is not None:
         return []
     if _changes(batches):
         return [

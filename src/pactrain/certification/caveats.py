@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 
-from torch import nn
+from torch import Tensor, nn
 
 from pactrain.certification.audit import digest_tensors, shared_rows
 from pactrain.certification.risks import Risks
-from pactrain.certification.statement import Caveat, Statement
-from pactrain.problem.batches import Batches, BoundRows, PriorRows, TensorBatches
-from pactrain.problem.module_modes import batch_norms
+from pactrain.certification.statement import FORMULAS, Caveat, Statement
+from pactrain.problem.batches import Batches, PriorRows
+from pactrain.problem.losses import Loss
+from pactrain.problem.module_modes import batch_norms, own_buffers
 from pactrain.runtime.trained_models import TRAINED
 
 
@@ -35,15 +36,16 @@ def model_caveats(model: nn.Module) -> list[Caveat]:
     ]
 
 
-def buffer_digests(model: nn.Module) -> dict[str, str]:
-    """Fingerprints of all buffers by name, but for those of BatchNorm, which have a caveat of their own."""
-    normed = {id(b) for m in batch_norms(model) for b in m.buffers()}
-    return {name: digest_tensors([b]) for name, b in model.named_buffers() if id(b) not in normed}
+def buffer_caveats(model: nn.Module, before: Mapping[str, Tensor]) -> list[Caveat]:
+    """A caveat for buffers that are not what they were before the counted examples were seen.
 
-
-def buffer_caveats(model: nn.Module, before: Mapping[str, str]) -> list[Caveat]:
-    """A caveat for buffers that are not what they were before the counted examples were seen."""
-    changed = [name for name, digest in buffer_digests(model).items() if before.get(name) != digest]
+    Those of BatchNorm have a caveat of their own.
+    """
+    changed = [
+        name
+        for name, buffer in own_buffers(model).items()
+        if name not in before or digest_tensors([buffer]) != digest_tensors([before[name]])
+    ]
     if not changed:
         return []
     return [
@@ -71,10 +73,9 @@ def _drops_inside(module: nn.Module) -> bool:
 def measuring_notes(statements: Sequence[Statement], risks: Risks) -> list[str]:
     """A note if more draws would lower a bound on the 0-1 error by over a tenth."""
     for s in statements:
-        if s.bound == "kl" and s.quantity == "0-1 error" and not s.vacuous:
-            exact = dict(s.inputs) | {"values": 10**12}
-            if s.value - Statement(**{**s.__dict__, "inputs": exact}).recompute() > 0.1 * s.value:
-                return [f"measuring with {risks.values:,} draws costs over a tenth of the 0-1 bound; ask for more"]
+        measured = s.bound == "kl" and s.quantity == "0-1 error" and not s.vacuous
+        if measured and s.value - FORMULAS["kl"](**s.inputs, exactly=True) > 0.1 * s.value:
+            return [f"measuring with {int(risks.values):,} draws costs over a tenth of the 0-1 bound; ask for more"]
     return []
 
 
@@ -86,7 +87,7 @@ def leaks(batches: Batches, held_out: Batches) -> list[str]:
     return [f"{common:,} test rows are also in the training data, so the test set proves nothing; remove them"]
 
 
-def check_disjoint(prior_part: PriorRows, bound_part: BoundRows) -> list[Caveat]:
+def check_disjoint(prior_part: PriorRows, bound_part: Batches) -> list[Caveat]:
     """A caveat if rows that the prior was trained on are counted too."""
     common = shared_rows(prior_part, bound_part)
     if not common:
@@ -96,9 +97,22 @@ def check_disjoint(prior_part: PriorRows, bound_part: BoundRows) -> list[Caveat]
     ]
 
 
+BALANCED = Caveat("the class weights were computed from the same training rows", "estimated")
+
+
+def weight_remarks(loss: Loss) -> list[str]:
+    """What is said of a loss that weighs classes or examples."""
+    if not loss.name.startswith("weighted_"):
+        return []
+    return [
+        "the loss weighs classes or examples: what is said of the loss is about the weighted one; the 0-1 error counts every "
+        "example once"
+    ]
+
+
 def counting_remarks(batches: Batches) -> list[str]:
     """What is said of an objective that counts augmented copies as examples."""
-    if not isinstance(batches, TensorBatches) or batches.counts == 1:
+    if batches.counts == 1:
         return []
     return [
         f"the objective that was trained with counted every example {batches.counts} times (heuristic: augmented copies are "

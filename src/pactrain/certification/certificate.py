@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-import math
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -13,6 +13,8 @@ from pactrain.certification.statement import (
     COUNTING,
     END,
     MEAN,
+    MEASURED,
+    PRIOR,
     PROVEN,
     RANDOMISED,
     RANK,
@@ -20,10 +22,13 @@ from pactrain.certification.statement import (
     Label,
     Statement,
     claim,
+    shortfall,
 )
 from pactrain.runtime.errors import PactrainError
+from pactrain.runtime.notebook import lines_html
+from pactrain.runtime.untrusted import read_json
 
-FORMAT = 3
+FORMAT = 4
 
 
 @dataclass(frozen=True)
@@ -101,6 +106,13 @@ class Certificate:
         ]
         return min(found, key=lambda s: s.value, default=None)
 
+    def prefers_prior(self) -> bool:
+        """True if, by the training rows, the smallest 0-1 error that is claimed is that of the prior's mean network."""
+        told = [
+            s for s in self.statements if s.quantity == "0-1 error" and s.bound in COUNTING and s.label != "heuristic"
+        ]
+        return bool(told) and min(told, key=lambda s: s.value).predictor == PRIOR
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         return json.loads(json.dumps(asdict(self), allow_nan=False))  # type: ignore[no-any-return]
@@ -126,9 +138,10 @@ class Certificate:
     @classmethod
     def read(cls, path: str | Path) -> "Certificate":
         """Read a certificate from its JSON file."""
+        record = read_json(Path(path))
         try:
-            return cls.from_dict(json.loads(Path(path).read_text()))
-        except (OSError, ValueError, RecursionError) as error:
+            return cls.from_dict(record)
+        except (PactrainError, ValueError, RecursionError) as error:
             raise PactrainError(f"{path} cannot be read as a certificate: {error}") from error
 
     def findings(self) -> list[Statement]:
@@ -140,20 +153,38 @@ class Certificate:
 
     def __str__(self) -> str:
         """What is claimed, the strongest first, then what stands against more."""
-        told = self.findings()
-        lines = ["Nothing is claimed about this network on new data."]
-        if told:
-            confidence = f"{100 * (1 - self.delta):.4g} % confidence"
-            lines = [f"On new data, with {confidence}:", *(f"  {claim(s)} [{s.label}]" for s in told)]
-        silent = [q for q in _silent(self.statements, told) if told or not self.caveats]
-        lines += (
-            [f"Nothing useful follows from the {self.n:,} training examples about the {_listed(silent)}."]
-            if silent
-            else []
-        )
-        lines += [f"{_TAKES[c.label]}: {c.reason}." for c in self.caveats]
-        return "\n".join([*lines, *(f"Note: {note}." for note in self.notes)])
+        claims = self.claims()
+        head = f"On new data, with {self.confidence}:" if claims else UNCLAIMED
+        return "\n".join([head, *(f"  {claimed}" for claimed in claims), *self.silence(), *self.remarks()])
 
+    @property
+    def confidence(self) -> str:
+        """The probability with which all certified statements hold, in words."""
+        return f"{100 * (1 - self.delta):.4g} % confidence"
+
+    def claims(self) -> list[str]:
+        """What is claimed, the strongest first: ends of the sentence "On new data …", each with its label."""
+        return [f"{claim(s)} [{s.label}]" for s in self.findings()]
+
+    def silence(self) -> list[str]:
+        """One sentence if the training rows prove nothing of something that could be proved."""
+        told = self.findings()
+        silent = [q for q in _silent(self.statements, told) if told or not self.caveats]
+        if not silent:
+            return []
+        return [f"From the {self.n:,} training rows alone nothing useful can be proved about the {_listed(silent)}."]
+
+    def _repr_html_(self) -> str:
+        title, *lines = str(self).splitlines()
+        return lines_html(title, [line.strip() for line in lines])
+
+    def remarks(self) -> list[str]:
+        """What stands against more, in sentences: caveats and notes."""
+        caveats = [f"{_TAKES[c.label]}: {c.reason}." for c in self.caveats]
+        return [*caveats, *(f"Note: {note}." for note in self.notes)]
+
+
+UNCLAIMED = "Nothing is claimed about this network on new data."
 
 _TAKES: dict[Label, str] = {"heuristic": "Not certified", "estimated": "Only estimated", "certified": "Note"}
 
@@ -165,7 +196,7 @@ def _silent(statements: Sequence[Statement], told: Sequence[Statement]) -> list[
     for quantity in dict.fromkeys(s.quantity for s in proofs if s.quantity not in known):
         best = min((s for s in proofs if s.quantity == quantity), key=lambda s: s.value)
         if best.vacuous:
-            shown.append(f"{quantity} (bound {best.value:.3g}; a constant answer has {best.constant_answer:.3g})")
+            shown.append(shortfall(best))
     return shown
 
 
@@ -197,20 +228,19 @@ def _wrong(s: Statement, n: int, allowed: int) -> list[str]:
 def spent_delta(statements: Sequence[Statement]) -> float:
     """The probability that any of the statements fails, as far as their own inputs say.
 
-    Statements about several moments of training share one event of the `kl` bound, which holds for all posteriors at once;
-    measuring and drawing are paid for at each moment.
+    Statements about several moments of training share one event of a bound for all posteriors; measuring and drawing are paid for at
+    each moment.  What is only estimated spends nothing.
     """
     bounds: dict[tuple[str, ...], float] = {}
     draws = 0.0
-    event: tuple[str, ...]
     for s in statements:
-        if s.bound == "kl":
-            event, spent = (s.bound, s.quantity, s.predictor, s.prior), s.inputs["delta_bound"]
+        if s.bound in MEASURED:
+            kind = re.sub(
+                r" [-+.e\d]+$", "", s.quantity
+            )  # without the smoothing or the threshold, which is one of `choices`
+            event, spent = (s.bound, kind, s.predictor, s.prior), s.inputs["delta_bound"]
             bounds[event] = max(bounds.get(event, spent), spent)
             draws += s.inputs["delta_draws"]
-        elif s.bound.startswith("unbounded"):
-            event, spent = ("unbounded",), math.exp(-s.inputs["confidence_nats"])
-            bounds[event] = max(bounds.get(event, spent), spent)
         elif s.bound in PROVEN:
             draws += s.inputs["delta_bound"]
     return sum(bounds.values()) + draws

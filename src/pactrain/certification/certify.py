@@ -1,38 +1,69 @@
 """Evaluation at the end: all that can be said about a trained posterior, in one record.
 
-One δ is the whole budget.  It is shared out evenly among the events that may fail: the kl bound with each way of paying for
-the learned prior, for the 0-1 error and for the clipped loss; the bound for the unbounded loss; the one drawn network; the
-test set.  The bounds hold for all posteriors at once, so that the end of stage 1 costs nothing more but its own measuring.
+One δ is the whole budget, shared out among the events that may fail (`budget_of`).  What is only estimated has no part in it.  The
+bounds hold for all posteriors at once, so that the end of stage 1 costs nothing more but its own measuring.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from pactrain.bounds.prior_price import priced_priors
 from pactrain.certification.audit import data_caveats, digest_data, digest_tensors, distinct
 from pactrain.certification.caveats import dropout_note, leaks, model_caveats
 from pactrain.certification.certificate import Certificate
 from pactrain.certification.prior_check import prior_caveats
-from pactrain.certification.risks import clip_range, first_measured
-from pactrain.certification.statement import END, RANK, Caveat
-from pactrain.certification.statements import Scene, about, held_out_statements, heuristics
+from pactrain.certification.risks import first_measured
+from pactrain.certification.scene import Scene
+from pactrain.certification.statement import END, RANK, Caveat, Label, Statement
+from pactrain.certification.statements import (
+    COUNTED,
+    about,
+    budget_of,
+    counted_statements,
+    held_out_statements,
+    heuristics,
+)
 from pactrain.distributions.posterior import Posterior, Snapshot
-from pactrain.problem.batches import Batches, as_batches, check_columns
-from pactrain.problem.constant_answer import best_constant
+from pactrain.problem.as_loss import as_loss
+from pactrain.problem.batches import Batches
+from pactrain.problem.constant_answer import ConstantAnswer, best_constant
 from pactrain.problem.input_types import as_network_takes
-from pactrain.problem.losses import AnyLoss, Loss, resolve
+from pactrain.problem.losses import AnyLoss, Loss
 from pactrain.problem.module_modes import evaluating
+from pactrain.problem.read_data import as_batches, check_columns
 from pactrain.problem.threads import threads_for
+from pactrain.runtime.arguments import check_seed, check_share, check_texts, check_whole
 from pactrain.runtime.devices import fresh_casts
 from pactrain.runtime.errors import DataError, PactrainError
 from pactrain.runtime.events import Callback, silent
+from pactrain.runtime.files import plain
 from pactrain.runtime.versions import versions
 
 DRAWS = 2000
 """Independent draws with which the risk is measured unless the user asks for more."""
+
+
+@dataclass(frozen=True)
+class Background:
+    """What a training adds to a certificate of its posterior.
+
+    Attributes:
+        remarks: Anything that should be printed with the numbers.
+        test_doubts: Reasons why the test rows may have had a say in the training; the test set then proves nothing.
+        earlier: Posteriors of earlier moments of the training (such as the end of stage 1), to be stated as well.
+        objective: Terms of the training objective (risk, kl_term, complexity and the constants of η), stated as heuristics.
+    """
+
+    remarks: Sequence[str] = ()
+    test_doubts: Sequence[str] = ()
+    earlier: Mapping[str, Snapshot] = field(default_factory=dict)
+    objective: Mapping[str, float] = field(default_factory=dict)
+
+
+NO_BACKGROUND = Background()
 
 
 def certify(
@@ -45,89 +76,131 @@ def certify(
     seed: int = 0,
     test: Any = None,
     caveats: Sequence[str | Caveat] = (),
-    remarks: Sequence[str] = (),
-    test_doubts: Sequence[str] = (),
-    earlier: Mapping[str, Snapshot] | None = None,
-    objective: Mapping[str, float] | None = None,
+    background: Background = NO_BACKGROUND,
     progress: Callback = silent,
 ) -> Certificate:
     """State all that can be said about the randomised predictor `posterior` from its training data.
 
-    draws:       independent draws with which the risk is measured; more give smaller numbers, at most by the price of measuring.
-    test:        data never used in training: adds the test-set bound for the mean network.
-    caveats:     reasons why the assumptions cannot be taken for granted; each is printed, and takes labels away.
-    remarks:     anything else that should be printed with the numbers.
-    test_doubts: reasons why the test rows may have had a say in the training; the test set then proves nothing.
-    earlier:     posteriors of earlier moments of the same training (such as the end of stage 1) to be stated as well.
-    objective:   terms of the training objective (risk, kl_term, complexity and the constants of η), stated as heuristics.
+    Args:
+        posterior: The distribution over the network's weights.
+        data: The examples that the bound counts.
+        loss: A name, a function, or None for the usual loss of such targets.
+        delta: Probability with which the statements may fail, all together.
+        draws: Independent draws with which the risk is measured; more give smaller numbers, at most by the price of measuring.
+        seed: Decides the draws.
+        test: Data never used in training: adds the test-set bound for the mean network.
+        caveats: Reasons why the assumptions cannot be taken for granted; each is printed, and takes labels away.
+        background: What the training adds.
+        progress: Hears of every part that has been measured.
+
+    Returns:
+        The certificate.
+
+    Raises:
+        PactrainError: An argument is out of its range, or the data does not fit the network.
     """
-    if not 0 < delta < 1:
-        raise PactrainError(f"delta={delta} must lie strictly between 0 and 1; 0.05 means 95 % confidence")
-    if draws < 1:
-        raise PactrainError(f"draws={draws}: the risk has to be measured with at least one draw of the weights")
-    batches, held_out, loss, copies = _read(posterior, data, test, loss)
+    check_share("delta", delta, "0.05 means 95 % confidence")
+    check_whole("draws", draws, 1)
+    check_seed(seed)
+    check_texts("caveats", caveats, (str, Caveat), "'the rows are not independent'")
+    if not isinstance(posterior, Posterior):
+        raise PactrainError(f"certify takes a pactrain.Posterior, not {type(posterior).__name__}; `fit` returns one")
+    rows, model = _read(posterior, data, test, loss), posterior.model
     given = [c if isinstance(c, Caveat) else Caveat(c) for c in caveats]
-    reasons = [*given, *model_caveats(posterior.model), *data_caveats(batches)]
-    constant = best_constant(batches, loss, like=_output(posterior.model, batches, loss))
-    with evaluating(posterior.model):
-        reasons += prior_caveats(posterior, batches, loss, constant, seed=seed)
-    events = _events(loss, list(priced_priors(posterior)), held_out is not None)
+    reasons = [*given, *model_caveats(model), *data_caveats(rows.batches)]
+    output = _output(model, rows)
+    constant = best_constant(rows.batches, rows.loss, like=output)
+    with evaluating(model):
+        reasons += prior_caveats(posterior, rows.batches, rows.loss, constant, seed=seed)
+    label: Label = min((c.label for c in reasons), key=RANK.__getitem__, default="certified")
+    classes, moments = _classes(output, rows.loss, constant), 1 + len(background.earlier)
     scene = Scene(
-        posterior,
-        batches,
-        loss,
-        constant,
-        draws,
-        seed,
-        progress,
-        min((c.label for c in reasons), key=RANK.__getitem__, default="certified"),
-        delta / len(events),
-        1 + len(earlier or {}),
+        posterior, rows.batches, rows.loss, constant, classes, draws, seed, progress, label, delta, {}, moments
     )
-    model = posterior.model
-    with evaluating(model), fresh_casts(), threads_for(model, first_measured(posterior, batches, loss), loss):
-        statements, measured, notes = about(scene, END)
-        for when, snapshot in (earlier or {}).items():
-            now = posterior.snapshot()
-            posterior.restore(snapshot)
-            statements += about(scene, when)[0]
-            posterior.restore(now)
-        if held_out is not None:
-            others = [c.reason for c in data_caveats(held_out) if c not in reasons]
-            doubts = [*test_doubts, *leaks(batches, held_out), *others]
-            statements += held_out_statements(scene, held_out, doubts)
-            notes = [*doubts, *notes]
-    statements += heuristics(objective)
+    budget = budget_of(scene, with_test=rows.held_out is not None)
+    may_return = COUNTED in budget  # a training measures its posterior, and may go back to the prior and measure that
+    scene = replace(scene, budget=budget, moments=moments + may_return)
+    return _certificate(scene, rows, reasons, background)
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """What a certificate is about: rows as the network takes them, copies left out, and the loss."""
+
+    batches: Batches
+    held_out: Batches | None
+    loss: Loss
+    notes: list[str]  # about copies
+
+
+def _certificate(scene: Scene, rows: _Rows, reasons: list[Caveat], background: Background) -> Certificate:
+    """Measure, and put everything together."""
+    posterior = scene.posterior
+    found, measured, notes = _statements(scene, rows.held_out, reasons, background)
+    statements = [s for s in found if plain(asdict(s)) == asdict(s)]
+    if len(statements) < len(found):
+        notes.append(
+            f"{len(found) - len(statements)} statements are left out: their numbers are not finite; the network's weights or "
+            "losses are too large"
+        )
     return Certificate(
         statements=tuple(statements),
-        delta=delta,
+        delta=scene.delta,
         n=int(measured["n"]),
-        loss=loss.name if isinstance(loss, Loss) else "custom",
-        seed=seed,
+        loss=rows.loss.name,
+        seed=scene.seed,
         prior_source=posterior.prior_source or "",
         caveats=tuple(reasons),
-        notes=(*copies, *remarks, *dropout_note(posterior.model), *notes),
-        budget={event: delta / len(events) for event in events},
-        measured=measured,
-        hashes=hashes_of(posterior, batches, held_out),
+        notes=(*rows.notes, *background.remarks, *dropout_note(posterior.model), *notes),
+        budget=dict(scene.budget),
+        measured=plain(measured),
+        hashes=hashes_of(posterior, rows.batches, rows.held_out),
         versions=versions(),
     )
 
 
-def _output(model: nn.Module, batches: Batches, loss: AnyLoss) -> Tensor | None:
+def _statements(
+    scene: Scene, held_out: Batches | None, reasons: list[Caveat], background: Background
+) -> tuple[list[Statement], dict[str, Any], list[str]]:
+    """The statements, what was measured for the first of them, and notes."""
+    posterior, batches, loss = scene.posterior, scene.batches, scene.loss
+    model = posterior.model
+    with evaluating(model), fresh_casts(), threads_for(model, first_measured(posterior, batches, loss), loss):
+        statements, measured, notes = about(scene, END)
+        for when, snapshot in background.earlier.items():
+            now = posterior.snapshot()
+            posterior.restore(snapshot)
+            statements += about(scene, when)[0]
+            posterior.restore(now)
+        statements += counted_statements(scene)
+        if held_out is not None:
+            others = [c.reason for c in data_caveats(held_out) if c not in reasons]
+            doubts = [*background.test_doubts, *leaks(batches, held_out), *others]
+            statements += held_out_statements(scene, held_out, doubts)
+            notes = [*doubts, *notes]
+    return statements + heuristics(background.objective), measured, notes
+
+
+def _output(model: nn.Module, rows: _Rows) -> Tensor | None:
     """The network's output on a batch, from which its shape and type are seen."""
-    if not isinstance(loss, Loss):
+    if not rows.loss.of_outputs:
         return None
     with evaluating(model), torch.no_grad():
-        return loss.read(model, next(iter(batches.ordered())))[0]
+        return rows.loss.read(model, next(iter(rows.batches.ordered())))[0]
 
 
-def _read(
-    posterior: Posterior, data: Any, test: Any, loss: str | AnyLoss | None
-) -> tuple[Batches, Batches | None, AnyLoss, list[str]]:
+def _classes(output: Tensor | None, loss: Loss, constant: ConstantAnswer | None) -> int:
+    """How many classes are told apart; 0 where a row has several to tell, or none."""
+    if output is None or output.ndim != 2 or constant is None or constant.several or loss.task != "classification":
+        return 0
+    return output.shape[1]
+
+
+def _read(posterior: Posterior, data: Any, test: Any, loss: str | AnyLoss | None) -> _Rows:
     """The data and the held-out data as the network takes them, copies of rows left out; the loss; notes on copies."""
     device, dtype = posterior.log_std.device, posterior.means()[0].dtype
     found: list[Batches] = []
+    chosen: Loss | None = None
     notes = []
     for source, role in ((data, "training"), (test, "test")):
         if source is None:
@@ -136,18 +209,17 @@ def _read(
         first = next(iter(batches.ordered()), None)
         if first is None:
             raise DataError(f"the {role} data has no batch: nothing can be said without examples")
-        loss = resolve(loss, first)
+        chosen = chosen or as_loss(loss, first, posterior.model)
         if batches is not source:
-            as_network_takes(posterior.model, batches, loss)
+            as_network_takes(posterior.model, batches, chosen)
         batches, copies = distinct(batches)
         if copies:
             notes.append(f"{copies:,} {role} rows are copies of others, so they are neither measured nor counted here")
         found.append(batches)
-    assert loss is not None
-    assert not isinstance(loss, str)
+    assert chosen is not None
     if test is not None:
         check_columns(*found)
-    return found[0], found[1] if test is not None else None, loss, notes
+    return _Rows(found[0], found[1] if test is not None else None, chosen, notes)
 
 
 def hashes_of(posterior: Posterior, batches: Batches, held_out: Batches | None) -> dict[str, str]:
@@ -159,14 +231,3 @@ def hashes_of(posterior: Posterior, batches: Batches, held_out: Batches | None) 
         "prior": digest_tensors([posterior.prior_mean, *units]),
         "posterior": digest_tensors([*posterior.means(), posterior.log_std, posterior.prior_log_std]),
     }
-
-
-def _events(loss: AnyLoss, priors: list[str], with_test: bool) -> list[str]:
-    """What may fail, each with an equal part of δ."""
-    events = ["unbounded loss"]
-    if isinstance(loss, Loss) and loss.task == "classification":
-        events += [*(f"0-1 error, {prior}" for prior in priors), "one drawn network"]
-        events += ["test set"] if with_test else []
-    if clip_range(loss) is not None:
-        events += [f"clipped loss, {prior}" for prior in priors]
-    return events

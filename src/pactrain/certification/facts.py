@@ -1,56 +1,98 @@
 """What a finished training tells its certificate, and the certificate of a finished training."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
-import torch
-
-from pactrain.bounds.moment import LOG_STD_RANGE, Moment
-from pactrain.bounds.unbounded import Unbounded
-from pactrain.certification.caveats import counting_remarks
+from pactrain.certification.before_training import Described
+from pactrain.certification.caveats import buffer_caveats, counting_remarks, weight_remarks
 from pactrain.certification.certificate import Certificate
-from pactrain.certification.certify import certify
+from pactrain.certification.certify import Background, certify
 from pactrain.certification.in_units import named_in_units
+from pactrain.certification.progressive import progressive_certificate
 from pactrain.certification.risks import affordable_draws
 from pactrain.certification.statement import Caveat
 from pactrain.distributions.posterior import Posterior, Snapshot
 from pactrain.problem.read import Problem
 from pactrain.rules.initial_scale import STRENGTHENED
-from pactrain.rules.units import Units, losses_in_units
+from pactrain.rules.units import losses_in_units
 from pactrain.runtime.events import Callback, silent
-from pactrain.training.history import Record, is_fresh
-from pactrain.training.start import Start
-from pactrain.training.trainer import Trainer
+from pactrain.training.train import Trained
 
 INTERRUPTED = "training was interrupted by hand while the test score could be seen, so the test set proves nothing about this network"
 
+RETURNED = "training on the counted rows did not lower the certified error, so the network is delivered as the prior's rows alone gave it"
 
-def facts_of(
-    trainer: Trainer,
-    problem: Problem,
-    *,
-    start: Start,
-    units: Units,
-    caveats: Sequence[Caveat],
-    objective: Mapping[str, float],
-    stopped: bool,
-) -> dict[str, Any]:
-    """What a certificate states besides data and weights, as plain values: with it the certificate can be made again."""
-    posterior, progress = trainer.posterior, trainer.progress
-    draws = affordable_draws(
-        posterior, problem.batches, problem.loss, start.n, epochs=progress.epoch, steps=progress.step
+
+@dataclass(frozen=True)
+class Certified:
+    """A finished training with its certificate.
+
+    Attributes:
+        trained: The training.
+        certificate: What was proved.
+        facts: What the certificate states besides data and weights.
+        earlier: Posteriors of earlier moments of training that the certificate speaks of.
+    """
+
+    trained: Trained
+    certificate: Certificate
+    facts: dict[str, Any]
+    earlier: dict[str, Snapshot]
+
+
+def certify_training(trained: Trained, doubts: Sequence[Caveat], stated: Described) -> Certified:
+    """Bring the posterior into the units of the data, and certify it.
+
+    With a prior from rows of its own, the network that those rows gave may have the smaller certified error: the posterior then goes
+    back to the prior, so that this network is the one that is delivered.
+
+    Args:
+        trained: The training; its network takes the data as it came.
+        doubts: Reasons for doubt that were found before training.
+        stated: The data, with the reasons for doubt that the caller stated.
+    """
+    start, options = trained.start, trained.start.options
+    posterior, given = start.posterior, start.scaled.given
+    buffers = [] if trained.blocks is not None else buffer_caveats(posterior.model, start.buffers)
+    caveats = [*doubts, *buffers, *map(Caveat, trained.strange)]
+    earlier = start.scaled.units.tell(posterior, trained.trainer.stage1_end)
+    shown = replace(given, test=None) if trained.strange else given
+    facts = facts_of(trained, shown, caveats, stated.test_doubts)
+    certify_now = partial(
+        certificate_of,
+        posterior,
+        shown,
+        delta=options.delta,
+        seed=options.seed,
+        caveats=stated.caveats,
+        progress=options.tell,
     )
+    certificate = certify_now(facts, earlier=earlier)
+    if certificate.prefers_prior():
+        posterior.return_to_prior()
+        earlier, facts = {}, facts | {"remarks": [*facts["remarks"], RETURNED], "objective": {}}
+        certificate = certify_now(facts, earlier=earlier)
+    return Certified(trained, certificate, facts, earlier)
+
+
+def facts_of(trained: Trained, shown: Problem, caveats: Sequence[Caveat], test_doubts: Sequence[str]) -> dict[str, Any]:
+    """What a certificate states besides data and weights, as plain values: with it the certificate can be made again."""
+    start, progress, units = trained.start, trained.trainer.progress, trained.start.scaled.units
+    n, epochs, steps = start.untrained.n, progress.epoch, progress.step
+    draws = affordable_draws(start.posterior, shown.batches, shown.loss, n, epochs=epochs, steps=steps)
     strengthened = [STRENGTHENED] if start.strengthened else []
     return {
         "draws": draws,
         "caveats": [asdict(c) for c in caveats],
-        "remarks": [*units.remarks(), *counting_remarks(problem.batches), *strengthened],
-        "test": problem.test is not None,
-        "test_doubts": [INTERRUPTED] if stopped else [],
-        "objective": dict(objective),
+        "remarks": [*units.remarks(), *counting_remarks(shown.batches), *weight_remarks(shown.loss), *strengthened],
+        "test": shown.test is not None,
+        "test_doubts": [*test_doubts, *([INTERRUPTED] if trained.interrupted else [])],
+        "objective": dict(trained.objective),
         "target_unit": units.target,
         "loss_degree": units.ends.degree,
+        "blocks": trained.blocks,
     }
 
 
@@ -66,60 +108,29 @@ def certificate_of(
     progress: Callback = silent,
 ) -> Certificate:
     """The certificate of a finished training, which `fit` makes and `pactrain verify RUN` makes again."""
+    loss = losses_in_units(problem.loss, facts["target_unit"])
+    reasons = [*caveats, *(Caveat(**c) for c in facts["caveats"])]
+    if facts["blocks"] is not None:
+        return progressive_certificate(
+            posterior,
+            problem.batches,
+            loss,
+            [(n, errors) for n, errors in facts["blocks"]],
+            delta=delta,
+            seed=seed,
+            caveats=[c if isinstance(c, Caveat) else Caveat(c) for c in reasons],
+            remarks=facts["remarks"],
+        )
     made = certify(
         posterior,
         problem.batches,
-        loss=losses_in_units(problem.loss, facts["target_unit"]),
+        loss=loss,
         delta=delta,
         draws=facts["draws"],
         seed=seed,
         test=problem.test if facts["test"] else None,
-        caveats=[*caveats, *(Caveat(**c) for c in facts["caveats"])],
-        remarks=facts["remarks"],
-        test_doubts=facts["test_doubts"],
-        earlier=earlier,
-        objective=facts["objective"],
+        caveats=reasons,
+        background=Background(facts["remarks"], facts["test_doubts"], earlier, facts["objective"]),
         progress=progress,
     )
     return named_in_units(made, facts["target_unit"], facts["loss_degree"])
-
-
-def objective_terms(trainer: Trainer, moment: Moment, history: list[Record], delta: float) -> dict[str, float]:
-    """The training objective at the end of stage 1, and the constants of the paper's η."""
-    last = trainer.progress.stage1 or (history[-1] if history else None)
-    if last is None:
-        return {}
-    if not is_fresh(last):  # an interrupted run ends between looks
-        last = trainer.measured_now(last["risk"])
-    terms = {k: last[k] for k in ("risk", "kl_term", "complexity")}
-    if not isinstance(trainer.bound, Unbounded):
-        return terms
-    rules = trainer.rules
-    return terms | {
-        **_sizes(trainer.posterior, trainer.stage1_end),
-        "n": trainer.bound.n,
-        "largest_k": float(moment.k("mean", gamma_min=rules.gamma_min, gamma_max=rules.gamma_max).max()),
-        "delta": delta,
-        "gamma_min": rules.gamma_min,
-        "gamma_max": rules.gamma_max,
-    }
-
-
-@torch.no_grad()
-def _sizes(posterior: Posterior, at: Snapshot | None) -> dict[str, float]:
-    """The constants of η that depend on the posterior, at a snapshot: those of later weights would not belong to its objective."""
-    now = None
-    if at is not None:
-        now = posterior.snapshot()
-        posterior.restore(at)
-    lowest = torch.full_like(posterior.prior_log_std, LOG_STD_RANGE[0])
-    sizes = {
-        "groups": len(posterior.groups),
-        "weights": posterior.num_weights,
-        "mean_size": float((posterior.prior_mean + posterior.mean_shift()).square().mean().sqrt()),
-        "mean_variance": float((2 * posterior.log_std).exp().mean()),
-        "largest_kl": float(posterior.kl_by_group(lowest).sum()),
-    }
-    if now is not None:
-        posterior.restore(now)
-    return sizes

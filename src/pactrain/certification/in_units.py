@@ -12,6 +12,6 @@ def named_in_units(certificate: Certificate, target: float, degree: int) -> Cert
         return certificate
     unit = f", in units of {unit_text(target**degree)}"
     statements = tuple(
-        s if s.quantity == "0-1 error" else replace(s, quantity=s.quantity + unit) for s in certificate.statements
+        replace(s, quantity=s.quantity + unit) if s.quantity.endswith("loss") else s for s in certificate.statements
     )
     return replace(certificate, statements=statements, digest="")

@@ -19,7 +19,7 @@ from pactrain.certification.statement import Caveat
 from pactrain.distributions.posterior import Posterior
 from pactrain.problem.batches import Batches
 from pactrain.problem.constant_answer import ConstantAnswer, best_constant
-from pactrain.problem.losses import AnyLoss
+from pactrain.problem.losses import Loss
 from pactrain.problem.module_modes import evaluating
 from pactrain.problem.scores import measure
 from pactrain.runtime.seeds import generator
@@ -34,7 +34,7 @@ EXAMPLES = 500
 """Examples on which shuffled networks are measured."""
 
 
-def initial_caveats(posterior: Posterior, batches: Batches, loss: AnyLoss, *, seed: int) -> list[Caveat]:
+def initial_caveats(posterior: Posterior, batches: Batches, loss: Loss, *, seed: int) -> list[Caveat]:
     """Judge the network that a prior's training on rows of its own begins with: it may have seen the counted rows before."""
     with evaluating(posterior.model):
         advice = "build the network anew"
@@ -45,7 +45,7 @@ def initial_caveats(posterior: Posterior, batches: Batches, loss: AnyLoss, *, se
 def prior_caveats(
     posterior: Posterior,
     batches: Batches,
-    loss: AnyLoss,
+    loss: Loss,
     constant: ConstantAnswer | None,
     *,
     seed: int,
@@ -81,7 +81,7 @@ def _better(scores: dict[str, float], constant: ConstantAnswer) -> bool:
     return scores["loss"] < float(losses.mean()) - 3.1 * float(losses.std(correction=0)) / math.sqrt(n)
 
 
-def _beats_shuffles(posterior: Posterior, subset: list[Any], loss: AnyLoss, seed: int) -> bool:
+def _beats_shuffles(posterior: Posterior, subset: list[Any], loss: Loss, seed: int) -> bool:
     """True if the network at the prior's mean beats every one of the same networks with shuffled weights."""
     source = generator(posterior.log_std.device, seed, "shuffled priors")
     scales = posterior.units if posterior.units is not None else torch.ones_like(posterior.prior_mean)
@@ -118,7 +118,7 @@ def _others_shuffled(posterior: Posterior, source: torch.Generator) -> Iterator[
             t.copy_(before)
 
 
-def _badness(model: nn.Module, subset: list[Any], loss: AnyLoss) -> float:
+def _badness(model: nn.Module, subset: list[Any], loss: Loss) -> float:
     scores = measure(model, iter(subset), loss)
     return -scores["accuracy"] if "accuracy" in scores else scores["loss"]
 

@@ -4,6 +4,7 @@ A record comes from a file, so everything about it may be wrong.  The fields are
 """
 
 import math
+import re
 from typing import Any
 
 from pactrain.runtime.errors import PactrainError
@@ -21,11 +22,13 @@ _CAVEAT: dict[str, type | tuple[type, ...]] = {"reason": str, "label": str}
 _LABELS = ("certified", "estimated", "heuristic")
 
 _LEAST = dict.fromkeys(("kl", "prior_nats", "errors", "mean_size", "mean_variance", "largest_kl", "largest_k"), 0.0)
-_LEAST |= dict.fromkeys(("n", "weights", "groups"), 1.0)
-_LEAST |= dict.fromkeys(("values", "scale", "gamma", "gamma_min", "gamma_max", "confidence_nats"), math.ulp(0.0))
+_LEAST |= dict.fromkeys(("n", "weights", "groups", "bins", "choices"), 1.0)
+_LEAST |= dict.fromkeys(
+    ("values", "scale", "limit", "u", "gamma", "gamma_min", "gamma_max", "confidence_nats"), math.ulp(0.0)
+)
 """Smallest possible value of an input, in every formula that has it."""
 
-_WHOLE = ("n", "errors", "weights", "groups")
+_WHOLE = ("n", "errors", "weights", "groups", "bins", "choices")
 
 
 def check_record(values: Any) -> None:
@@ -53,10 +56,33 @@ def _fields(holder: Any, types: dict[str, type | tuple[type, ...]], where: str) 
 
 
 def _input(name: str, x: Any, where: str) -> None:
+    if name == "counts":
+        _expect(isinstance(x, str) and _is_histogram(x), f"counts of {where} are no histogram: {x!r:.40}")
+        return
+    if name == "blocks":
+        _expect(
+            isinstance(x, str) and _are_blocks(x), f"blocks of {where} are not numbers of rows and errors: {x!r:.40}"
+        )
+        return
     number = isinstance(x, int | float) and not isinstance(x, bool) and _finite(x)
     _expect(number, f"input {name} of {where} is not a number: {x!r:.40}")
     _expect(x >= _LEAST.get(name, -math.inf), f"input {name} of {where} cannot be {x!r}")
     _expect(name not in _WHOLE or x == int(x), f"input {name} of {where} is not a whole number: {x!r}")
+
+
+def _is_histogram(text: str) -> bool:
+    """True for numbers of bins with counts, "0:490 3:10": bins in increasing order, no count of zero."""
+    if not re.fullmatch(r"(0|[1-9]\d{0,8}):[1-9]\d{0,14}( (0|[1-9]\d{0,8}):[1-9]\d{0,14})*", text, re.ASCII):
+        return False
+    bins = [int(part.split(":")[0]) for part in text.split(" ")]
+    return bins == sorted(set(bins))
+
+
+def _are_blocks(text: str) -> bool:
+    """True for rows with errors, "90:1 45:0": no block is empty, or has more errors than rows."""
+    if not re.fullmatch(r"[1-9]\d{0,14}:(0|[1-9]\d{0,14})( [1-9]\d{0,14}:(0|[1-9]\d{0,14}))*", text, re.ASCII):
+        return False
+    return all(int(errors) <= int(rows) for rows, errors in (part.split(":") for part in text.split(" ")))
 
 
 def _finite(value: Any) -> bool:

@@ -3,11 +3,15 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import Any, Literal
 
+from pactrain.bounds.bernstein import bernstein_bound
+from pactrain.bounds.betting import Histogram, mean_bound
 from pactrain.bounds.eta import eta_paper
 from pactrain.bounds.held_out import clopper_pearson
-from pactrain.bounds.kl import kl_bound, monte_carlo
+from pactrain.bounds.kl import kl_bound
+from pactrain.bounds.progressive import progressive_bound, read_blocks
 from pactrain.bounds.single_draw import disintegrated
 from pactrain.runtime.errors import PactrainError
 
@@ -22,21 +26,69 @@ MEANING: dict[Label, str] = {
 RANK: dict[Label, int] = {label: rank for rank, label in enumerate(reversed(MEANING))}
 """The better the label, the higher."""
 
-RANDOMISED, DRAWN, MEAN = "randomised predictor", "one drawn network", "mean network"
+RANDOMISED, DRAWN, MEAN, PRIOR = "randomised predictor", "one drawn network", "mean network", "prior's mean network"
+
+SEQUENCE = "one of the networks on the way"
+"""The networks that were judged block by block, each with a probability in proportion to its block."""
+
+PROGRESSIVE = "progressive"
 
 END = "end of training"
 
-PROVEN = ("kl", "disintegrated", "test set")
+ABOVE = "share of errors above "
+"""Beginning of a quantity in regression; the size of the errors follows."""
+
+PROVEN = ("kl", "bernstein", "disintegrated", "counted rows", "test set", PROGRESSIVE)
 """Bounds whose statements may be certified: the others rest on quantities that can only be estimated."""
 
-COUNTING = ("kl", "disintegrated", "unbounded (cgf)", "unbounded (paper)")
+COUNTING = ("kl", "bernstein", "disintegrated", "counted rows", PROGRESSIVE, "unbounded (cgf)", "unbounded (paper)")
 """Bounds about the counted training examples."""
 
+MEASURED = ("kl", "bernstein")
+"""Bounds of a risk that was measured with draws."""
 
-def _kl(
-    mean: float, values: int, delta_draws: float, kl: float, prior_nats: float, n: int, delta_bound: float, scale: float
+Inputs = dict[str, Any]
+"""Numbers, and histograms and blocks as text."""
+
+
+@lru_cache(maxsize=256)
+def risk_bound(bins: int, counts: str, values: float, delta: float) -> float:
+    """Upper bound of a risk on the counted examples from what was measured under noise (`Risks`)."""
+    found = Histogram.read(bins, counts)
+    if not 0 < values <= found.number:
+        raise ValueError(f"{found.number} values cannot count as {values}")
+    bound = mean_bound(found, delta)
+    if values == found.number:
+        return bound
+    return min(
+        1.0, math.nextafter(bound * found.number / values, math.inf)
+    )  # some chunks were smaller than the largest
+
+
+def _measured(
+    formula: Callable[..., float],
+    *,
+    bins: int,
+    counts: str,
+    values: float,
+    delta_draws: float,
+    choices: int,
+    kl: float,
+    prior_nats: float,
+    n: int,
+    delta_bound: float,
+    exactly: bool = False,
+    **more: float,
 ) -> float:
-    bound = kl_bound(monte_carlo(mean, values, delta_draws), kl + prior_nats, n, delta_bound)
+    """A bound of a risk that was measured, the best of `choices`; `exactly`: as if measuring it had no price."""
+    found = Histogram.read(bins, counts)
+    mean = min(1.0, found.mean * found.number / values)
+    risk = mean if exactly else risk_bound(bins, counts, values, delta_draws / choices)
+    return formula(risk, kl + prior_nats, n, delta_bound / choices, **more)
+
+
+def _kl(risk: float, nats: float, n: int, delta: float, *, scale: float) -> float:
+    bound = kl_bound(risk, nats, n, delta)
     return bound if scale == 1 else math.nextafter(scale * bound, math.inf)  # the product may have been rounded down
 
 
@@ -62,12 +114,22 @@ def _test_set(errors: int, n: int, delta_bound: float) -> float:
     return clopper_pearson(errors, n, delta_bound)
 
 
+def _progressive(blocks: str, n: int, delta_bound: float) -> float:
+    found = read_blocks(blocks)
+    if sum(rows for rows, _ in found[1:]) != n:
+        raise ValueError(f"the blocks {blocks} do not count {n} examples")
+    return progressive_bound(found, delta_bound)
+
+
 FORMULAS: dict[str, Callable[..., float]] = {
-    "kl": _kl,
+    "kl": partial(_measured, _kl),
+    "bernstein": partial(_measured, bernstein_bound),
     "unbounded (cgf)": _unbounded,
     "unbounded (paper)": _unbounded,
     "disintegrated": _disintegrated,
+    "counted rows": _test_set,
     "test set": _test_set,
+    PROGRESSIVE: _progressive,
     "training objective": _objective,
     "training objective + η": _objective_eta,
 }
@@ -90,7 +152,7 @@ class Statement:
     """One number with its label, the predictor it covers, and all that is needed to compute it again.
 
     quantity:        what is bounded ("0-1 error", "clipped loss", …).
-    predictor:       `RANDOMISED`, `DRAWN` or `MEAN`.
+    predictor:       `RANDOMISED`, `DRAWN`, `MEAN` or `PRIOR`.
     label:           "certified", "estimated" or "heuristic"; a vacuous statement is always heuristic.
     bound:           the formula, a key of `FORMULAS`.
     value:           the bound.
@@ -105,7 +167,7 @@ class Statement:
     label: Label
     bound: str
     value: float
-    inputs: dict[str, float]
+    inputs: Inputs
     prior: str = ""
     when: str = END
     constant_answer: float | None = None
@@ -128,7 +190,7 @@ def statement(
     predictor: str,
     label: Label,
     bound: str,
-    inputs: dict[str, float],
+    inputs: Inputs,
     *,
     prior: str = "",
     when: str = END,
@@ -144,12 +206,29 @@ WHO = {
     RANDOMISED: "the randomised predictor, whose weights are drawn anew for each prediction,",
     DRAWN: "one network drawn from the posterior",
     MEAN: "the trained network itself",
+    PRIOR: "the network as it was before the counted rows were seen",
+    SEQUENCE: "a network picked at random from those on the way to this one",
+}
+
+SOURCE = {
+    "test set": " (from held-out rows)",
+    "counted rows": " (from rows that it was not trained on)",
+    PROGRESSIVE: " (each was judged by a block of rows before it was trained on it; the delivered network is the next one, trained on all)",
 }
 
 
 def claim(s: Statement) -> str:
     """What a statement says, as the end of the sentence "On new data …"."""
-    who, source = WHO[s.predictor], " (from held-out rows)" if s.bound == "test set" else ""
+    who, source = WHO[s.predictor], SOURCE.get(s.bound, "")
     if s.quantity == "0-1 error":
         return f"{who} is wrong in at most {100 * s.value:.1f} % of the cases{source}"
+    if s.quantity.startswith(ABOVE):
+        return (
+            f"{who} misses by more than {s.quantity.removeprefix(ABOVE)} in at most {100 * s.value:.1f} % of the cases"
+        )
     return f"{who} has a {s.quantity} of at most {s.value:.3f}{source}"
+
+
+def shortfall(s: Statement) -> str:
+    """What a vacuous statement fails to bound, as the end of the sentence "Nothing useful follows about the …"."""
+    return f"{s.quantity} (bound {s.value:.3g}; a constant answer has {s.constant_answer:.3g})"

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import tyro
 
-from pactrain.cli.output import Bars, console, table, write_result
+from pactrain.cli.output import console, table, write_result
+from pactrain.runtime.progress import Bar
 
 
 @dataclass
@@ -23,6 +24,14 @@ class Certify:
     """Add the bound of the held-out test rows for the mean network."""
     seed: int = 0
     """Decides the draws."""
+    explain: bool = False
+    """Only say which certificate to ask for with these data and this network, and why."""
+    model: str | None = None
+    """FILE.py:FUNCTION of the run's network: it is imported only if you repeat it here, as the run may be somebody else's."""
+    data: Path | None = None
+    """The file with the run's training data: it is read only if you repeat it here, or say --trust."""
+    trust: bool = False
+    """Follow whatever the run folder names: code, data files, text encoders.  For runs of your own."""
     data_root: Path | None = None
     """Folder with data files."""
     json_to: Annotated[str | None, tyro.conf.arg(name="json")] = None
@@ -31,9 +40,17 @@ class Certify:
     def run(self) -> int:
         """Carry it out."""
         screen = console(self.json_to)
+        if self.explain:
+            from pactrain.cli.explain import explanation
+
+            lines = explanation(self.run_folder)
+            screen.print("\n".join(lines), markup=False, highlight=False)
+            write_result(self.json_to, {"explanation": lines})
+            return 0
+        from pactrain.cli.outside import Outside
         from pactrain.cli.remake import recertify
 
-        with Bars(screen) as bars:
+        with Bar(screen) as bar:
             certificate = recertify(
                 self.run_folder,
                 delta=self.delta,
@@ -41,7 +58,8 @@ class Certify:
                 seed=self.seed,
                 with_test=self.test,
                 root=self.data_root,
-                progress=bars,
+                outside=Outside(self.model, self.data, self.trust),
+                progress=bar,
             )
         rows = [
             [s.quantity, s.predictor, s.bound, s.prior, f"{s.value:.4f}", s.label + (", vacuous" if s.vacuous else "")]

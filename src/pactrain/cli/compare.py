@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from pactrain.cli.output import Bars, console, table, write_result
+from pactrain.cli.output import console, table, write_result
+from pactrain.runtime.progress import Bar
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -54,7 +55,7 @@ class Compare:
 
         store = self.store or Path("runs") / f"compare-{_stem(self.data)}.sqlite"
         started = time.monotonic()
-        with Bars(screen) as bars:
+        with Bar(screen) as bar:
             found = compare(
                 self.problem(),
                 store,
@@ -62,7 +63,7 @@ class Compare:
                 backend=self.backend,
                 workers=self.workers,
                 address=self.address,
-                progress=bars,
+                progress=bar,
             )
         seconds = time.monotonic() - started
         show(screen, found, f"{self.data}, model {self.model}")

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from pactrain.cli.output import Bars, console, write_result
+from pactrain.cli.output import console, write_result
+from pactrain.runtime.progress import Bar
 
 if TYPE_CHECKING:
     from pactrain.data.catalogue import Entry
@@ -89,8 +90,8 @@ class Fetch(_One):
 
         screen, entry = console(self.json_to), entry_of(self.name)
         here = where(entry, self.data_root) is not None
-        with Bars(screen) as bars:
-            path = fetch(entry, self.data_root, into=self.data_root, progress=bars)
+        with Bar(screen) as bar:
+            path = fetch(entry, self.data_root, into=self.data_root, progress=bar)
         screen.print(f"{self.name} {'was here already' if here else 'was fetched'}: {path}", markup=False)
         write_result(self.json_to, described(entry, self.data_root) | {"fetched": not here})
         return 0

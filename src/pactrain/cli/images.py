@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import tyro
 
-from pactrain.cli.output import Bars, console, table, write_result
+from pactrain.cli.output import console, table, write_result
 from pactrain.cli.recipe import Recipe
+from pactrain.runtime.progress import Bar
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -38,8 +39,8 @@ class ImageRecipe(Recipe, ABC):
         from pactrain.experiments.shared_out import is_first
 
         screen = console(self.json_to, quiet=not is_first())
-        with Bars(screen) as bars:
-            values = self.result(screen, self.runner(bars))
+        with Bar(screen) as bar:
+            values = self.result(screen, self.runner(bar))
         write_result(self.json_to if is_first() else None, {"options": self.options(), **values})
         return 0
 

@@ -1,32 +1,46 @@
-"""What commands share: tables on the screen, the same as JSON, progress."""
+"""What commands share: tables on the screen, and the same as JSON."""
 
 import json
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from textwrap import fill
+from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
 
-from pactrain.runtime.errors import PactrainError
-
-if TYPE_CHECKING:
-    from pactrain.runtime.events import Event
-
+from pactrain.runtime.errors import PactrainError, printable
 
 FILE_WIDTH = 160
 """Columns of tables where there is no terminal, and nobody says how wide they may be."""
 
 
+class Screen(Console):
+    """A console on which texts from files cannot do more than be read."""
+
+    def render_str(self, text: str, **options: Any) -> Text:
+        """Style a text, its control characters shown as codes."""
+        return super().render_str(printable(text), **options)
+
+
 def console(json_to: str | None, *, quiet: bool = False) -> Console:
     """Where people read; standard error when the JSON goes to standard output."""
-    screen = Console(stderr=json_to == "-", highlight=False, soft_wrap=True, quiet=quiet)
+    screen = Screen(stderr=json_to == "-", highlight=False, quiet=quiet)
+    screen.soft_wrap = not screen.is_terminal  # where nobody looks, a sentence is one line
     terminal = any(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
     if not terminal and not os.environ.get("COLUMNS", "").isdigit():
         screen.width = FILE_WIDTH
     return screen
+
+
+def say(screen: Console, text: str, *, indent: int = 0) -> None:
+    """Print a sentence; on a terminal it is wrapped between words, and what follows the first line stands further in."""
+    line = " " * indent + text
+    if screen.is_terminal:
+        line = fill(line, screen.width, subsequent_indent=" " * (indent + 2), break_on_hyphens=False)
+    screen.print(line, markup=False, highlight=False)
 
 
 def write_result(json_to: str | None, values: dict[str, Any]) -> None:
@@ -50,6 +64,15 @@ def number(value: float, digits: int = 4) -> str:
     return f"{value:,.0f}" if large else f"{value:.{digits}g}"
 
 
+def is_number(text: str) -> bool:
+    """True if a text is written as a number."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def table(title: str, columns: list[str], rows: list[list[str]]) -> Table:
     """A plain table, numbers to the right."""
     out = Table(title=title, title_justify="left")
@@ -58,63 +81,3 @@ def table(title: str, columns: list[str], rows: list[list[str]]) -> Table:
     for row in rows:
         out.add_row(*row)
     return out
-
-
-class Bars:
-    """Progress for people: bars with what was last measured and the time left on a terminal, elsewhere only how much there is to do."""
-
-    def __init__(self, screen: Console) -> None:
-        self.screen = screen
-        columns = (
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=None),
-            TextColumn("{task.fields[info]}", markup=False),
-            TimeRemainingColumn(compact=True, elapsed_when_finished=True),
-        )
-        self.progress = Progress(*columns, console=screen, transient=True, expand=True) if screen.is_terminal else None
-        self.tasks: dict[str, TaskID] = {}
-
-    def __enter__(self) -> "Bars":
-        if self.progress:
-            self.progress.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.progress:
-            self.progress.stop()
-
-    def __call__(self, event: "Event") -> None:
-        """Show one event."""
-        if event.phase == "runs" and "kind" not in event.values:  # the first one of a plan
-            self.screen.print(to_do(event), markup=False, highlight=False)
-        if self.progress is None:
-            return
-        if event.phase not in self.tasks:
-            self.tasks[event.phase] = self.progress.add_task(event.phase, total=event.total, info="")
-        self.progress.update(self.tasks[event.phase], completed=event.done, total=event.total, info=info(event))
-
-
-def to_do(event: "Event") -> str:
-    """How much of a plan there is to do, and how long it may take."""
-    left = event.values["left"]
-    about = "" if left is None else f"; about {max(1, round(left / 60))} min, by what these took"
-    return f"{event.total - event.done} trainings to do, {event.done} in the store{about}"
-
-
-def info(event: "Event") -> str:
-    """What an event has to tell, short enough for a terminal of 80 columns."""
-    v = event.values
-    if event.phase == "scan":
-        return f"std {v['std']:.2g}"
-    if event.phase == "runs":
-        failed = f", {v['failed']} failed" if v["failed"] else ""
-        return f"{v.get('kind', '')}{failed}" + (f", {v['left'] / 60:.0f} min left" if v["left"] is not None else "")
-    if event.phase == "download":
-        return f"{v['file']} {event.done / 1e6:.1f}/{event.total / 1e6:.1f} MB"
-    if event.phase not in ("prior", "train"):
-        return f"{event.done}/{event.total}"
-    scores = v["test"] or v["train"]
-    key = next(k for k in ("accuracy", "rmse", "loss") if k in scores)
-    score = f"{100 * scores[key]:.1f} %" if key == "accuracy" else f"{scores[key]:.3g}"
-    where = "test" if v["test"] else "train"
-    return f"epoch {event.done}/{event.total} stage {v['stage']} loss {v['risk']:.3g} bound {v['bound']:.3g} {where} {score}"

@@ -2,12 +2,18 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from pactrain.cli.output import console, number, table, write_result
-from pactrain.runtime.errors import PactrainError
+from pactrain.cli.output import console, is_number, number, table, write_result
+from pactrain.runtime.errors import DataError, PactrainError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from pactrain.data.encoder import Encoder
+    from pactrain.runs.prediction import Prediction
 
 SHOWN = 20
 
@@ -19,7 +25,15 @@ class Predict:
     run_folder: tyro.conf.Positional[Path]
     """A folder made by `pactrain train`."""
     data: tyro.conf.Positional[Path]
-    """A .csv, .parquet or .npz file with the columns of the training data (the target is not needed), or a graph."""
+    """A table with the columns of the training data (the target is not needed; if it is there, the predictions are scored), or a graph."""
+    coverage: float | None = None
+    """Add intervals (regression) or sets of classes that hold the truth with this probability, 0.9 say; the run needs held-out rows."""
+    id: str | None = None
+    """Column of the table that names its rows; by default rows are numbered from 1."""
+    model: str | None = None
+    """FILE.py:FUNCTION of the run's network: it is imported only if you repeat it here, as the run may be somebody else's."""
+    trust: bool = False
+    """Follow whatever the run folder names: code, data files, text encoders.  For runs of your own."""
     out: Path | None = None
     """Write the predictions as CSV to this file; otherwise the first ones are shown."""
     json_to: Annotated[str | None, tyro.conf.arg(name="json")] = None
@@ -28,39 +42,122 @@ class Predict:
     def run(self) -> int:
         """Carry it out."""
         screen = console(self.json_to)
-        from pactrain.cli.workshop import read_config, rebuild
-        from pactrain.data.encoder import Encoder
+        self._check_goals()
+        from pactrain.cli.outside import Outside
+        from pactrain.cli.workshop import network_of, read_config, read_encoder
+        from pactrain.data.files import read_frame
         from pactrain.data.graphs import read_graph
-        from pactrain.data.predictions import predict, predict_nodes
-        from pactrain.data.tables import read_frame
+        from pactrain.data.predictions import predict_nodes
+        from pactrain.runs.reload import reload
 
         config = read_config(self.run_folder)
-        encoder = Encoder.from_dict(config["preprocess"])
+        encoder = read_encoder(self.run_folder, config)
+        model = network_of(self.run_folder, config, Outside(self.model, trust=self.trust))
+        result = reload(self.run_folder, model, None if encoder.node_features else encoder)
+        scores: dict[str, float] = {}
         rows: dict[str, list[Any]]
         if encoder.node_features:
-            rows = predict_nodes(rebuild(self.run_folder, config).model, encoder, read_graph(self.data))
+            rows = predict_nodes(result.model, encoder, read_graph(self.data))
         else:
-            frame = read_frame(self.data, text=encoder.read_as_text)
-            rows = predict(rebuild(self.run_folder, config).model, encoder, frame)
-            for note in encoder.unknown(frame):
+            frame = read_frame(self.data, text=(*encoder.read_as_text, *((self.id,) if self.id else ())))
+            prediction = result.predict(frame, coverage=self.coverage)
+            rows = {**self._names(frame), **columns_of(prediction)}
+            scores = scored(prediction, encoder, frame)
+            for note in (*encoder.unknown(frame), *filter(None, [prediction.guarantee])):
                 screen.print(f"Note: {note}", markup=False)
-        if self.out is not None:
-            import pandas as pd
-
-            from pactrain.runtime.files import write_atomic
-
-            try:
-                write_atomic(self.out, pd.DataFrame(rows).to_csv(index=False))
-            except OSError as error:
-                raise PactrainError(f"the predictions could not be written to {self.out}: {error}") from error
-            screen.print(f"{len(rows['prediction']):,} predictions written to {self.out}", markup=False)
-        elif self.json_to is None:
-            n = len(rows["prediction"])
-            shown = [[str(i + 1), *(_cell(v[i]) for v in rows.values())] for i in range(min(SHOWN, n))]
-            part = f", the first {SHOWN} of them (--out FILE writes all)" if n > SHOWN else ""
-            screen.print(table(f"{n:,} predictions{part}", ["row", *rows], shown))
-        write_result(self.json_to, rows)
+        self._show(screen, rows, scores)
+        write_result(self.json_to, {**rows, **({"scores": scores} if scores else {})})
         return 0
+
+    def _check_goals(self) -> None:
+        """Refuse to write over the rows that are read."""
+        for goal in (self.out, Path(self.json_to) if self.json_to not in (None, "-") else None):
+            if goal is not None and goal.exists() and self.data.exists() and goal.samefile(self.data):
+                raise PactrainError(f"{goal} holds the rows to predict for; write the predictions to another file")
+
+    def _names(self, frame: "pd.DataFrame") -> dict[str, list[Any]]:
+        """What tells the rows apart."""
+        if self.id is None:
+            return {"row": list(range(1, len(frame) + 1))}
+        if self.id not in frame.columns:
+            raise DataError(f"{self.data.name} has no column {self.id!r}")
+        return {self.id: frame[self.id].tolist()}
+
+    def _show(self, screen: Any, rows: dict[str, list[Any]], scores: dict[str, float]) -> None:
+        n = len(rows["prediction"])
+        if self.out is not None:
+            _write(self.out, rows)
+            screen.print(f"{n:,} predictions written to {self.out}", markup=False)
+        elif self.json_to is None:
+            shown = [[_cell(v[i]) for v in rows.values()] for i in range(min(SHOWN, n))]
+            part = f", the first {SHOWN} of them (--out FILE writes all)" if n > SHOWN else ""
+            screen.print(table(f"{n:,} predictions{part}", list(rows), shown))
+        for name, score in scores.items():
+            screen.print(f"{name.replace('_', ' ')}: {score:.4g}", markup=False)
+
+
+def columns_of(prediction: "Prediction") -> dict[str, list[Any]]:
+    """A prediction as columns of plain values."""
+    columns: dict[str, list[Any]] = {"prediction": prediction.values.tolist()}
+    if prediction.probabilities is not None:
+        columns["probability"] = prediction.probabilities.max(1).tolist()
+        chances = zip(prediction.classes, prediction.probabilities.T.tolist(), strict=True)
+        columns |= {f"probability of {name}": values for name, values in chances}
+    else:
+        columns["spread"] = prediction.spread.tolist()
+    if prediction.low is not None and prediction.high is not None:
+        columns |= {"low": prediction.low.tolist(), "high": prediction.high.tolist()}
+    if prediction.sets is not None:
+        names = prediction.classes
+        columns["set"] = [
+            " | ".join(n for n, there in zip(names, row, strict=True) if there) for row in prediction.sets
+        ]
+    return columns
+
+
+def scored(prediction: "Prediction", encoder: "Encoder", frame: "pd.DataFrame") -> dict[str, float]:
+    """Scores of the rows whose target is in the table; nothing if it is not there."""
+    import numpy as np
+
+    if encoder.target not in frame.columns:
+        return {}
+    column = frame[encoder.target]
+    known = column.notna().to_numpy()
+    if not known.any():
+        return {}
+    truth = encoder.targets(column[known])
+    scores: dict[str, float] = {"scored_rows": int(known.sum())}
+    if encoder.kind == "classification":
+        index = {name: i for i, name in enumerate(encoder.classes)}
+        answers = np.array([index[str(name)] for name in prediction.values[known]])
+        scores["accuracy"] = float((answers == truth).mean())
+        if prediction.sets is not None:
+            scores["share_in_their_sets"] = float(prediction.sets[known][np.arange(len(truth)), truth].mean())
+        return scores
+    values = truth.astype(np.float64) * encoder.target_std + encoder.target_mean
+    scores["rmse"] = float(np.sqrt(np.square(prediction.values[known] - values).mean()))
+    if prediction.low is not None and prediction.high is not None:
+        inside = (prediction.low[known] <= values) & (values <= prediction.high[known])
+        scores["share_in_their_intervals"] = float(inside.mean())
+    return scores
+
+
+def _write(path: Path, rows: dict[str, list[Any]]) -> None:
+    import pandas as pd
+
+    from pactrain.runtime.files import write_atomic
+
+    harmless = pd.DataFrame({_harmless(name): list(map(_harmless, values)) for name, values in rows.items()})
+    try:
+        write_atomic(path, harmless.to_csv(index=False))
+    except OSError as error:
+        raise PactrainError(f"the predictions could not be written to {path}: {error}") from error
+
+
+def _harmless(value: Any) -> Any:
+    """A cell that a spreadsheet reads as a text: one that begins like a formula gets an apostrophe in front."""
+    formula = isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r")
+    return f"'{value}" if formula and not is_number(value) else value
 
 
 def _cell(value: Any) -> str:

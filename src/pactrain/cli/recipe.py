@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from pactrain.cli.output import Bars
+from pactrain.runtime.progress import Bar
 
 if TYPE_CHECKING:
     from pactrain.experiments.cells import CarryOut
@@ -34,7 +34,7 @@ class Recipe:
     json_to: Annotated[str | None, tyro.conf.arg(name="json")] = None
     """Write the result as JSON to this file, or to standard output for '-'."""
 
-    def runner(self, bars: Bars) -> "CarryOut":
+    def runner(self, bar: Bar) -> "CarryOut":
         """What carries out a plan."""
         from pactrain.experiments import Run, carry_out
         from pactrain.experiments.shared_out import by_torchrun, carry_out_shared
@@ -45,9 +45,9 @@ class Recipe:
 
         def run(plan: Sequence[Run]) -> list[Row]:
             if by_torchrun():
-                return carry_out_shared(plan, self.store, progress=bars)
+                return carry_out_shared(plan, self.store, progress=bar)
             return carry_out(
-                plan, self.store, backend=self.backend, workers=self.workers, address=self.address, progress=bars
+                plan, self.store, backend=self.backend, workers=self.workers, address=self.address, progress=bar
             )
 
         return run

@@ -10,24 +10,38 @@ from torch import nn
 
 from pactrain.certification.certificate import Certificate
 from pactrain.certification.facts import certificate_of
+from pactrain.cli.outside import NOTHING, Outside
 from pactrain.cli.workshop import read_config, rebuild, reload_task
 from pactrain.data.encoder import Encoder
 from pactrain.data.task import Task
 from pactrain.distributions.posterior import Posterior
 from pactrain.distributions.prior import Prior
 from pactrain.models.named import make_model
-from pactrain.problem.losses import named_loss, names_classes
-from pactrain.problem.read import Problem, read_problem
+from pactrain.problem.named_losses import named_loss
+from pactrain.problem.read import Problem, Reading, read_problem
 from pactrain.rules.choose_units import find_units
 from pactrain.rules.initial_scale import strengthen
 from pactrain.rules.presets import AUTO
-from pactrain.rules.prior_mean import centre_at_zero, only_noise
 from pactrain.rules.units import Units
-from pactrain.runs.folder import load_earlier, read_json
+from pactrain.runs.weights import load_earlier
 from pactrain.runtime.errors import DataError, RunError
 from pactrain.runtime.events import Callback, silent
+from pactrain.runtime.untrusted import Types, check_types, made_from, read_json
 from pactrain.runtime.versions import machine, versions
-from pactrain.training.prior_from_data import split_rows
+
+METRICS: Types = {"certificate": dict, "strengthened": (bool, int, float)}
+FACTS: Types = {
+    "draws": int,
+    "caveats": list,
+    "remarks": list,
+    "test_doubts": list,
+    "objective": dict,
+    "blocks": (list, type(None)),
+}
+"""What has to be in metrics.json, and in what training noted there for the certificate."""
+
+MOST_DRAWS = 10_000_000
+"""Draws of a certificate that is made again: a file must not keep us busy forever."""
 
 ELSEWHERE = 1e-4
 """Difference that the arithmetic of another machine, or of other versions, may make to a number."""
@@ -42,43 +56,73 @@ class Rebuilt:
     posterior: Posterior
     problem: Problem
     task: Task
+    blocks: list[tuple[int, int]]  # number of examples and errors of each block, as the run has noted them
+
+    @property
+    def trained_on(self) -> Problem:
+        """The problem with all examples that the run was trained on."""
+        return self.problem.grown(len(self.blocks))
 
 
-def rebuilt(run: Path, *, root: Path | None) -> Rebuilt:
+def rebuilt(run: Path, *, root: Path | None, outside: Outside) -> Rebuilt:
     """Load a run and the rows that its bound counts: all, or those that its prior was not trained on."""
-    config = read_config(run)
-    task, posterior = reload_task(config, root), rebuild(run, config)
+    config, metrics = read_config(run), _metrics(run)
+    posterior, task = rebuild(run, config, outside), reload_task(run, config, root, outside)
+    config |= {"model": outside.network(config, run)}
     loss = named_loss(config["loss"], task.encoder.kind, unit=task.encoder.target_std)
-    device = torch.device("cpu")
-    problem = read_problem(
-        posterior.model,
-        task.train,
-        test=task.test,
+    reading = Reading(
         loss=loss,
-        trained_on=lambda own: own,
         batch_size=AUTO.batch,
-        device=device,
+        device=torch.device("cpu"),
+        prior_data=config["prior_data"],
+        progressive=config["certificate"] == "progressive",
+        seed=config["seed"],
     )
-    if config["prior_data"]:
-        _, rest = split_rows(problem.batches, config["prior_data"], config["seed"])
-        problem = replace(problem, batches=rest)
-    metrics = read_json(run / "metrics.json")
+    problem = read_problem(posterior.model, task.train, task.test, reading)
+    blocks = made_from(run / "metrics.json", _blocks, metrics["certificate"]["blocks"])
+    return Rebuilt(config, metrics, posterior, problem, task, blocks)
+
+
+def _blocks(noted: list[list[int]] | None) -> list[tuple[int, int]]:
+    return [(int(n), int(errors)) for n, errors in noted or ()]
+
+
+def _metrics(run: Path) -> dict[str, Any]:
+    """The metrics of a completed run, with the types that a certificate needs."""
+    file = run / "metrics.json"
+    metrics = made_from(file, dict[str, Any], read_json(file))
     if "certificate" not in metrics:
         raise RunError(f"{run} was written by an older version, which did not keep what its certificate rests on")
-    return Rebuilt(config, metrics, posterior, problem, task)
+    check_types(metrics, METRICS, file)
+    check_types(metrics["certificate"], FACTS, file)
+    if not 0 < metrics["certificate"]["draws"] <= MOST_DRAWS:
+        raise RunError(
+            f"{file} asks for {metrics['certificate']['draws']:,} draws; training takes at most {MOST_DRAWS:,}"
+        )
+    return metrics
 
 
 def recertify(
-    run: Path, *, delta: float, draws: int, seed: int, with_test: bool, root: Path | None, progress: Callback
+    run: Path,
+    *,
+    delta: float,
+    draws: int,
+    seed: int,
+    with_test: bool,
+    root: Path | None,
+    outside: Outside,
+    progress: Callback,
 ) -> Certificate:
     """Another certificate of a completed run: with other draws, or another confidence."""
-    found = rebuilt(run, root=root)
+    found = rebuilt(run, root=root, outside=outside)
     if with_test and found.task.test is None:
         raise DataError("the run held no test rows out, so there is no test set to judge the mean network by")
+    if with_test and found.blocks:
+        raise DataError("a progressive certificate takes the whole of δ, so the test set can state nothing beside it")
     facts = found.metrics["certificate"] | {"draws": draws, "objective": {}, "test": with_test}
     return certificate_of(
         found.posterior,
-        found.problem,
+        found.trained_on,
         facts,
         delta=delta,
         seed=seed,
@@ -101,14 +145,16 @@ class Remade:
         return [*stored.differences(self.certificate, tolerance=self.tolerance), *self.wrong]
 
 
-def make_again(run: Path, *, root: Path | None, progress: Callback = silent) -> Remade:
+def make_again(run: Path, *, root: Path | None, outside: Outside = NOTHING, progress: Callback = silent) -> Remade:
     """The certificate that a run gives when everything is made again."""
-    found = rebuilt(run, root=root)
+    found = rebuilt(run, root=root, outside=outside)
     config, before = found.config, torch.get_num_threads()
-    torch.set_num_threads(min(config["threads"], os.cpu_count() or 1))  # sums are rounded by how they are shared out
+    torch.set_num_threads(
+        max(1, min(config["threads"], os.cpu_count() or 1))
+    )  # sums are rounded by how they are shared out
     again = certificate_of(
         found.posterior,
-        found.problem,
+        found.trained_on,
         found.metrics["certificate"],
         delta=config["delta"],
         seed=config["seed"],
@@ -121,27 +167,38 @@ def make_again(run: Path, *, root: Path | None, progress: Callback = silent) -> 
     torch.set_num_threads(before)
     same = here == (config["versions"], config.get("machine"), config["threads"])
     again = replace(again, versions=config["versions"], digest="")
-    wrong = [*_other_price(found, model), *_other_units(found), *_other_prior(found, model, exactly=same)]
+    wrong = [*_other_price(found), *_other_units(found), *_other_prior(found, model, exactly=same)]
+    wrong += _other_blocks(found)
     return Remade(again, 0.0 if same else ELSEWHERE, wrong)
 
 
-def disagreements(run: Path, stored: Certificate, *, root: Path | None, progress: Callback = silent) -> list[str]:
+def disagreements(
+    run: Path,
+    stored: Certificate,
+    *,
+    root: Path | None,
+    outside: Outside = NOTHING,
+    progress: Callback = silent,
+) -> list[str]:
     """What differs between a certificate and the one that its run gives when everything is made again."""
-    return make_again(run, root=root, progress=progress).disagreements(stored)
+    return make_again(run, root=root, outside=outside, progress=progress).disagreements(stored)
 
 
-def _other_price(found: Rebuilt, model: nn.Module) -> list[str]:
-    """Says if the run folder calls a choice free that the data made; `model` is the run's network before training."""
-    posterior, problem = found.posterior, found.problem
-    if found.config["prior_data"]:
-        return []  # chosen by rows that are not counted
-    wrong = []
-    if posterior.prior_fixed:
-        wrong.append("the run calls its prior's stds fixed in advance, but they were learned")
-    choosing = found.config["rules"]["centre"] == "noise at zero" and names_classes(problem.loss, problem.sample)
-    if posterior.prior_choices < 2 and (found.metrics["prior_mean"] == "zero" or (choosing and only_noise(model))):
-        wrong.append("the run does not charge for the choice of the prior's mean")
-    return wrong
+def _other_price(found: Rebuilt) -> list[str]:
+    """Says if the run folder calls a choice free that the data made."""
+    if found.config["prior_data"] or found.blocks:
+        return []  # chosen by rows that are not counted, or nothing is charged
+    if found.posterior.prior_fixed:
+        return ["the run calls its prior's stds fixed in advance, but they were learned"]
+    return []
+
+
+def _other_blocks(found: Rebuilt) -> list[str]:
+    """Says if the run's blocks do not hold as many examples as those that its data gives."""
+    sizes = [n for n, _ in found.blocks]
+    if sizes == [len(block) for block in found.problem.blocks[: len(sizes)]]:
+        return []
+    return ["the blocks that the run was judged by are not those that its data gives"]
 
 
 def _other_units(found: Rebuilt) -> list[str]:
@@ -167,8 +224,6 @@ def _other_prior(found: Rebuilt, model: nn.Module, *, exactly: bool) -> list[str
     if config["prior_data"]:
         return []  # the mean was trained
     fresh = Posterior(model, Prior(per=config["prior"]))
-    if found.metrics["prior_mean"] == "zero":
-        centre_at_zero(fresh)
     mean = loaded.prior_mean if loaded.units is None else loaded.prior_mean / loaded.units
     if torch.equal(fresh.prior_mean, mean) or (not exactly and torch.allclose(fresh.prior_mean, mean, rtol=1e-5)):
         return []
@@ -192,6 +247,9 @@ def _fresh(found: Rebuilt) -> nn.Module:
 def on_trust(run: Path) -> list[str]:
     """What cannot be made again, and is believed."""
     noted = "what the training noted in metrics.json as it ran (an interruption, buffers that it changed)"
-    if not read_config(run)["prior_data"]:
+    config = read_config(run)
+    if config["certificate"] == "progressive":
+        return [noted, "the errors of each block, as the networks on the way are not kept"]
+    if not config["prior_data"]:
         return [noted]
     return [noted, "that the prior's network was trained on its own part of the rows alone"]

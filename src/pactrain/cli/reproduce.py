@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from pactrain.cli.images import IMAGES, ImageRecipe, costs_shown
-from pactrain.cli.output import Bars, console, table, write_result
+from pactrain.cli.output import console, table, write_result
 from pactrain.cli.recipe import Recipe
+from pactrain.runtime.progress import Bar
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -41,7 +42,7 @@ class TableGnn(Recipe):
     def _compared(self, screen: "Console", *, every: bool = False) -> "list[CellResult]":
         from pactrain.experiments.gnn import table_gnn
 
-        with Bars(screen) as bars:
+        with Bar(screen) as bar:
             return table_gnn(
                 self.graphs,
                 self.models,
@@ -49,7 +50,7 @@ class TableGnn(Recipe):
                 grid=self.grid,
                 nodes=self.nodes,
                 choose=self.choose,
-                carry_out=self.runner(bars),
+                carry_out=self.runner(bar),
                 every=every,
             )
 
@@ -102,14 +103,14 @@ class TableGlue(Recipe):
         screen = console(self.json_to)
         from pactrain.experiments.glue import table_glue
 
-        with Bars(screen) as bars:
+        with Bar(screen) as bar:
             cells = table_glue(
                 self.tasks,
                 repeats=self.repeats,
                 grid=self.grid,
                 encoder=self.encoder,
                 choose=self.choose,
-                carry_out=self.runner(bars),
+                carry_out=self.runner(bar),
             )
         show(
             screen, f"Accuracy on the dev set in percent, {self.repeats} samples, {self.grid} grid", cells, self.choose

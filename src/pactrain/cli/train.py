@@ -1,5 +1,6 @@
 """`pactrain train`: from data to a trained network, a certificate and a run folder."""
 
+import os
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,12 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from pactrain.cli.output import Bars, console, number, table, write_result
+from pactrain.cli.output import console, say, write_result
+from pactrain.runtime.progress import Bar
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from torch import nn
 
     from pactrain import Result
+    from pactrain.certification.before_training import Described
     from pactrain.data.task import Task
 
 
@@ -28,12 +32,20 @@ class Train:
     """What kind of target it is; auto: texts and few integers are classes, other numbers are quantities."""
     drop: tuple[str, ...] = ()
     """Columns of the file to leave out."""
+    keep: tuple[str, ...] = ()
+    """Columns of the file to use although they look like identifiers."""
     text: tuple[str, ...] = ()
     """Columns of the file that hold free text."""
     encoder: str | None = None
     """What reads free text: a folder, or a name on the Hugging Face hub; by default a small encoder of sentences."""
     test_fraction: float | None = None
     """Part of the data held out for the test score (files: 0.2, small named sets: 0.5, graphs: the paper's split); 0 trains on everything."""
+    test: Path | None = None
+    """A file with the test rows; then all rows of --data are trained on."""
+    group: str | None = None
+    """A column of the file whose rows of one value stay together, all in training or all in the test (patients, users)."""
+    time: str | None = None
+    """A column of the file by which the latest rows are held out for the test."""
     split: int = 0
     """Which of the published splits of a uci set."""
     model: str | None = None
@@ -54,6 +66,8 @@ class Train:
     """auto, cgf or paper for unbounded losses; kl, quad, lambda, classic, catoni, bbb for clipped ones; subgaussian, cgf_rodriguez."""
     prior_data: float = 0.0
     """Part of the data on which the prior's mean is trained first; the bound counts the rest only."""
+    certificate: Literal["standard", "progressive"] = "standard"
+    """progressive: the network is judged by each block of rows before it is trained on it; no test rows are needed (classification)."""
     delta: float = 0.05
     """Probability with which the certificate may fail."""
     budget: str | None = None
@@ -75,6 +89,10 @@ class Train:
 
     def run(self) -> int:
         """Carry it out, as one of several processes if torchrun has started them."""
+        first = os.environ.get("RANK", "0") == "0"
+        say(
+            console(self.json_to, quiet=not first), f"Reading {self.data} …"
+        )  # before torch, which takes seconds to load
         from pactrain.runtime import distributed
 
         with distributed.joined():
@@ -83,15 +101,11 @@ class Train:
     def _run(self, *, quiet: bool) -> int:
         screen = console(self.json_to, quiet=quiet)
         from pactrain import fit
-        from pactrain.cli.workshop import (
-            newest_unfinished,
-            next_folder,
-            training_data,
-        )
+        from pactrain.cli.workshop import newest_unfinished, next_folder
         from pactrain.distributions.prior import Prior
         from pactrain.integrations.tensorboard import TensorBoard
         from pactrain.models.named import check_model, chosen_model, make_model, source_of
-        from pactrain.problem.losses import named_loss
+        from pactrain.problem.named_losses import named_loss
         from pactrain.runs.folder import check_free
 
         check_model(self.model)  # before the data, which may take long to read
@@ -101,11 +115,14 @@ class Train:
         network = chosen_model(self.model, task.encoder)
         folder = self.out or (newest_unfinished(self.data) if self.resume else next_folder(self.data))
         boards = [TensorBoard(folder / "tensorboard")] if self.tensorboard and not quiet else []
-        screen.print(_opening(task, network, self.seed), markup=False)
-        with Bars(screen) as bars, ExitStack() as stack:
+        model = make_model(network, task.inputs, task.outputs, self.seed)
+        config = self.described(task, network)
+        for line in (_opening(task, config, model), *self._on_columns(task), *task.notes):
+            say(screen, line)
+        with Bar(screen, whole_run=True) as bar, ExitStack() as stack:
             result = fit(
-                make_model(network, task.inputs, task.outputs, self.seed),
-                training_data(task, self.augment, self.augment_counts),
+                model,
+                self._data(task, config),
                 loss=named_loss(self.loss, task.encoder.kind, unit=task.encoder.target_std),
                 prior=Prior(per=self.prior, source=source_of(network, self.seed)),
                 bound=self.bound,
@@ -116,49 +133,73 @@ class Train:
                 seed=self.seed,
                 budget=self.budget,
                 prior_data=self.prior_data,
-                callbacks=[bars, *(stack.enter_context(board) for board in boards)],
+                certificate=self.certificate,
+                callbacks=[bar, *(stack.enter_context(board) for board in boards)],
+                progress=False,
                 out=folder,
                 resume=self.resume,
-                caveats=task.caveats,
-                extra_config=self.described(task, network),
             )
         show(screen, result)
-        values = {
-            "run": str(folder),
-            "report": str(folder / "report.html"),
-            "metrics": result.metrics,
-            "certificate": result.certificate.to_dict(),
-        }
-        write_result(None if quiet else self.json_to, values | {"notes": result.notes})
+        write_result(None if quiet else self.json_to, _values(folder, result))
         return 130 if result.interrupted else 0
 
     def _load(self) -> "Task":
         """The data that the command names."""
         from pactrain.cli.workshop import text_columns
         from pactrain.data.load import load
+        from pactrain.problem.read import first_part
 
         return load(
             self.data,
             target=self.target,
             kind=None if self.task == "auto" else self.task,
             drop=self.drop,
+            keep=self.keep,
+            group=self.group,
+            time=self.time,
+            test=self.test,
             test_fraction=self.test_fraction,
             seed=self.seed,
             split=self.split,
             root=self.data_root,
             text=text_columns(self.text, self.encoder),
-            prior_data=self.prior_data,
+            prior_data=first_part(self.prior_data, self.certificate),
         )
+
+    def _data(self, task: "Task", config: dict[str, Any]) -> "Described":
+        """The training data with what is known about it."""
+        from pactrain.certification.before_training import Described
+        from pactrain.cli.workshop import training_data
+
+        return Described(
+            training_data(task, self.augment, self.augment_counts),
+            caveats=task.caveats,
+            test_doubts=task.test_doubts,
+            config=config,
+            preprocess=None if task.encoder.node_features else task.encoder,
+        )
+
+    def _on_columns(self, task: "Task") -> list[str]:
+        """What became of the columns of the user's own table."""
+        from pactrain.data.column_report import columns_in_short
+
+        table = Path(self.data).is_file() and not task.encoder.node_features
+        return [f"Columns: {columns_in_short(task.encoder)}"] if table else []
 
     def described(self, task: "Task", network: str) -> dict[str, Any]:
         """What the run folder must know to load the same data and build the same network again."""
         from pactrain.cli.workshop import text_columns
+        from pactrain.data.column_report import columns_told
 
         data = {
             "name": str(Path(self.data).resolve()) if Path(self.data).is_file() else self.data,
             "target": self.target,
             "task": self.task,
             "drop": list(self.drop),
+            "keep": list(self.keep),
+            "group": self.group,
+            "time": self.time,
+            "test": None if self.test is None else str(self.test.resolve()),
             "text": text_columns(self.text, self.encoder),
             "test_fraction": self.test_fraction,
             "split": self.split,
@@ -168,41 +209,44 @@ class Train:
             "model": network,
             "prior": self.prior,
             "preprocess": task.encoder.to_dict(),
+            "columns": columns_told(task.encoder) if Path(self.data).is_file() else [],
         }
 
 
-def _opening(task: "Task", network: str, seed: int) -> str:
-    held_out = f", {len(task.x_test):,} held out for the test" if task.x_test is not None else ""
-    goal = f"{task.outputs} classes" if task.encoder.kind == "classification" else "a number"
-    ignored = f"; constant columns ignored: {', '.join(task.encoder.constant)}" if task.encoder.constant else ""
-    return (
-        f"{task.name}: {len(task.x_train):,} examples of {task.inputs} features to predict {goal}{held_out}; "
-        f"model {network}, seed {seed}{ignored}"
-    )
+def _opening(task: "Task", config: dict[str, Any], model: "nn.Module") -> str:
+    """The data and the network in one line, as far as they are known before training."""
+    from pactrain.runs.sentences import about
+
+    weights = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    kind = {"kind": task.encoder.kind, "features": task.inputs, "classes": len(task.encoder.classes) or None}
+    rows: dict[str, Any] = {"train": {"n": len(task.x_train)}, "task": kind}
+    if task.x_test is not None:
+        rows["test"] = {"n": len(task.x_test)}
+    return about(config | {"groups": {"all": weights}}, rows)
+
+
+def _values(folder: Path, result: "Result") -> dict[str, Any]:
+    """The result as data."""
+    return {
+        "run": str(folder),
+        "report": str(folder / "report.html"),
+        "metrics": result.metrics,
+        "certificate": result.certificate.to_dict(),
+        "notes": result.notes,
+    }
 
 
 def show(screen: "Console", result: "Result") -> None:
-    """The table of results, the certificate's sentence, and where everything is."""
-    rows = []
-    names = [k for k in ("loss", "accuracy", "rmse") if k in result.metrics["train"]]
-    for part in ("train", "test"):
-        if part in result.metrics:
-            scores = result.metrics[part]
-            rows.append([part, *(_shown(k, scores[k]) for k in names), f"{int(scores['n']):,}"])
-    screen.print(table("The trained network (deterministic)", ["data", *names, "examples"], rows))
-    m = result.metrics
-    screen.print(
-        f"{m['steps']:,} steps in {m['seconds']:.1f} s: {m['stage1_epochs']} epochs of stage 1, "
-        f"{m['stage2_epochs']} of stage 2",
-        markup=False,
-    )
+    """What people look for after training, and what to do next."""
+    from pactrain.runs.sentences import summary
+
+    for line in summary(result.config, result.metrics, result.certificate)[1:]:
+        say(screen, line, indent=2)
     for note in result.notes:
-        screen.print(note, markup=False)
-    screen.print(str(result.certificate), markup=False)
-    screen.print(f"Run folder: {result.path}", markup=False)
-    if result.path is not None and (result.path / "report.html").exists():
-        screen.print(f"Report: {result.path / 'report.html'}", markup=False)
-
-
-def _shown(name: str, value: float) -> str:
-    return f"{100 * value:.2f} %" if name == "accuracy" else number(value) if value >= 1000 else f"{value:.4f}"
+        say(screen, f"Note: {note}")
+    if result.path is None:
+        return
+    if result.certificate.silence():
+        say(screen, f"What could be proved instead: pactrain certify --explain {result.path}")
+    report = result.path / "report.html"
+    say(screen, f"Next: pactrain predict {result.path} new.csv" + (f"     Report: {report}" if report.exists() else ""))

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import tyro
 
-from pactrain.cli.output import Bars, console, write_result
+from pactrain.cli.output import console, write_result
+from pactrain.runtime.progress import Bar
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,6 +24,12 @@ class Verify:
     """A run folder, or a certificate.json."""
     run_folder: Annotated[Path | None, tyro.conf.arg(name="run")] = None
     """The run folder that a certificate.json from elsewhere claims to be about."""
+    model: str | None = None
+    """FILE.py:FUNCTION of the run's network: it is imported only if you repeat it here, as the run may be somebody else's."""
+    data: Path | None = None
+    """The file with the run's training data: it is read only if you repeat it here, or say --trust."""
+    trust: bool = False
+    """Follow whatever the run folder names: code, data files, text encoders.  For runs of your own."""
     data_root: Path | None = None
     """Folder with data files."""
     json_to: Annotated[str | None, tyro.conf.arg(name="json")] = None
@@ -53,10 +60,12 @@ class Verify:
 
     def _made_again(self, folder: Path, certificate: "Certificate", screen: "Console") -> list[str]:
         """Differences from the certificate that the run gives now."""
+        from pactrain.cli.outside import Outside
         from pactrain.cli.remake import disagreements, on_trust
 
-        with Bars(screen) as bars:
-            differences = disagreements(folder, certificate, root=self.data_root, progress=bars)
+        outside = Outside(self.model, self.data, self.trust)
+        with Bar(screen) as bar:
+            differences = disagreements(folder, certificate, root=self.data_root, outside=outside, progress=bar)
         for line in on_trust(folder):
             screen.print(f"Taken on trust: {line}.", markup=False)
         return differences

@@ -4,6 +4,9 @@ import re
 from pathlib import Path
 from typing import Any
 
+from torch import nn
+
+from pactrain.cli.outside import Outside
 from pactrain.data.encoder import Encoder
 from pactrain.data.load import load
 from pactrain.data.task import Task
@@ -11,9 +14,14 @@ from pactrain.distributions.posterior import Posterior
 from pactrain.distributions.prior import Prior
 from pactrain.models.image import image_shape
 from pactrain.models.named import make_model
+from pactrain.models.saved import check_size
 from pactrain.problem.augmentation import augmented
-from pactrain.runs.folder import is_complete, load_posterior, read_json
+from pactrain.problem.read import first_part
+from pactrain.runs.configuration import model_digest
+from pactrain.runs.folder import is_complete
+from pactrain.runs.weights import MODEL, load_posterior
 from pactrain.runtime.errors import DataError, PactrainError, RunError
+from pactrain.runtime.untrusted import Types, check_types, made_from, read_json
 
 
 def training_data(task: Task, augment: str, counts: int) -> Any:
@@ -64,43 +72,84 @@ def newest_unfinished(data: str, root: Path = Path("runs")) -> Path:
     return max(found, key=lambda path: path.stat().st_mtime)
 
 
+CONFIG: Types = {
+    "preprocess": dict, "data": dict, "model": str, "loss": str, "prior": str, "rules": dict, "versions": dict,
+    "seed": int, "threads": int, "delta": (int, float), "prior_data": (int, float), "certificate": str, "model_digest": str,
+}  # fmt: skip
+DATA: Types = {
+    "name": str, "target": (str, type(None)), "task": str, "drop": list, "split": int,
+    "test_fraction": (int, float, type(None)), "keep": list, "group": (str, type(None)), "time": (str, type(None)),
+    "test": (str, type(None)),
+}  # fmt: skip
+RULES: Types = {"units": bool}
+
+
 def read_config(run: Path) -> dict[str, Any]:
-    """The configuration of a completed run made by the command line."""
+    """The configuration of a completed run made by the command line, its types checked."""
     if not run.is_dir():
         raise RunError(f"{run} is not a run folder; name a folder made by pactrain train")
     if not (run / "metrics.json").exists():
         raise RunError(f"the run in {run} is not complete; finish it with pactrain train --out {run} --resume …")
-    config: dict[str, Any] = read_json(run / "config.json")
+    file = run / "config.json"
+    config = made_from(file, dict[str, Any], read_json(file))
     if "preprocess" not in config:
         raise RunError(
             f"{run} was written by pactrain.fit, not by the command line: it does not know how its data and network are "
             "made; load model.safetensors into your own network"
         )
+    check_types(config, CONFIG, file)
+    check_types(config["data"], DATA, file)
+    check_types(config["rules"], RULES, file)
+    if config["prior"] not in ("layer", "tensor", "model"):
+        raise RunError(f"{file} is not as pactrain writes it: 'prior' cannot be {config['prior']!r:.40}")
     return config
 
 
-def rebuild(run: Path, config: dict[str, Any]) -> Posterior:
+def read_encoder(run: Path, config: dict[str, Any]) -> Encoder:
+    """How rows of a run become features."""
+    return made_from(run / "config.json", Encoder.from_dict, config["preprocess"])
+
+
+def network_of(run: Path, config: dict[str, Any], outside: Outside) -> nn.Module:
+    """A freshly built network of the structure that a run was trained with."""
+    network, encoder = outside.network(config, run), read_encoder(run, config)
+    outside.encoders(config, run)
+    sizes = encoder.inputs, len(encoder.classes) or 1, config["seed"]
+    if ".py:" not in network:
+        check_size(network, sizes, run / MODEL)
+    model = make_model(network, *sizes)
+    if model_digest(model) != config["model_digest"]:
+        raise RunError(
+            f"{network} builds another network than the one that {run} was trained with: its source has changed"
+        )
+    return model
+
+
+def rebuild(run: Path, config: dict[str, Any], outside: Outside) -> Posterior:
     """The trained posterior of a run, over a freshly built network."""
-    encoder = Encoder.from_dict(config["preprocess"])
-    model = make_model(config["model"], encoder.inputs, len(encoder.classes) or 1, config["seed"])
-    return load_posterior(run, Posterior(model, Prior(per=config["prior"])))
+    return load_posterior(run, Posterior(network_of(run, config, outside), Prior(per=config["prior"])))
 
 
-def reload_task(config: dict[str, Any], root: Path | None) -> Task:
+def reload_task(run: Path, config: dict[str, Any], root: Path | None, outside: Outside) -> Task:
     """The data a run was trained on, loaded again."""
-    data = config["data"]
+    data, name = config["data"], outside.data_name(config, run)
+    outside.encoders(config, run)
     task = load(
-        data["name"],
+        name,
         target=data["target"],
         kind=None if data["task"] == "auto" else data["task"],
         drop=tuple(data["drop"]),
+        keep=tuple(data["keep"]),
+        group=data["group"],
+        time=data["time"],
+        test=data["test"],
         test_fraction=data["test_fraction"],
         seed=config["seed"],
         split=data["split"],
         root=root,
         text=data.get("text"),
-        prior_data=config["prior_data"],
+        prior_data=first_part(config["prior_data"], config["certificate"]),
     )
-    if task.encoder.to_dict() != type(task.encoder).from_dict(config["preprocess"]).to_dict():
-        raise DataError(f"{data['name']} is no longer the data that the run was trained on")
+    if task.encoder.to_dict() != read_encoder(run, config).to_dict():
+        raise DataError(f"{name} is no longer the data that the run was trained on")
     return task

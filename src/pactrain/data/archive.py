@@ -1,28 +1,62 @@
 """Unpacking an archive that nobody has looked into: plain files below one folder, and nothing else."""
 
+import gzip
 import os
 import shutil
 import tarfile
 import tempfile
+import zlib
 from pathlib import Path, PurePosixPath
+from typing import IO
 
 from pactrain.runtime.errors import DataError
+from pactrain.runtime.untrusted import regular
 
 LIMIT = 1 << 30
 """Bytes that the files of an archive may take altogether; the largest of ours takes a fifth of it."""
+
+PIECE = 1 << 24
+"""Bytes that are expanded at once."""
 
 
 def unpack(archive: str | Path, into: str | Path, *, folder: str) -> list[Path]:
     """Write the files below `folder` of a tar archive to `into`; a link, a device or any other path refuses the whole archive."""
     try:
-        with tarfile.open(archive) as tar:
-            members = tar.getmembers()
-            files = [m for m in members if _is_wanted(m, archive, folder)]
-            if sum(m.size for m in files) > LIMIT:
-                raise DataError(f"{archive} holds more than {LIMIT:,} bytes; nothing was unpacked")
+        with _opened(regular(archive)) as raw, tarfile.open(fileobj=raw, mode="r:") as tar:
+            files = _wanted(tar, archive, folder)
             return [_written(tar, member, Path(into)) for member in files]
-    except (tarfile.TarError, EOFError, OSError) as error:
+    except (tarfile.TarError, EOFError, OSError, zlib.error, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
         raise DataError(f"{archive} cannot be unpacked into {into}: {error}") from error
+
+
+class _Bounded(gzip.GzipFile):
+    """A compressed file that is read in pieces: no field of an archive takes more memory than one of them."""
+
+    def read(self, size: int | None = -1) -> bytes:
+        """Read one piece."""
+        if size is None or not 0 <= size <= PIECE:
+            raise tarfile.ReadError(f"a field of {size} bytes")
+        return super().read(size)
+
+
+def _opened(archive: Path) -> IO[bytes]:
+    with archive.open("rb") as file:
+        compressed = file.read(2) == b"\x1f\x8b"
+    return _Bounded(archive) if compressed else archive.open("rb")  # type: ignore[return-value]
+
+
+def _wanted(tar: tarfile.TarFile, archive: str | Path, folder: str) -> list[tarfile.TarInfo]:
+    """The files of the archive; too much is refused at the first header that says so, before anything more is expanded."""
+    files, size = [], 0
+    for member in tar:
+        size += member.size + tarfile.BLOCKSIZE
+        if size > LIMIT:
+            raise DataError(f"{archive} holds more than {LIMIT:,} bytes; nothing was unpacked")
+        if _is_wanted(member, archive, folder):
+            files.append(member)
+    return files
 
 
 def _is_wanted(member: tarfile.TarInfo, archive: str | Path, folder: str) -> bool:

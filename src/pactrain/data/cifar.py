@@ -58,8 +58,9 @@ def _python(path: Path, classes: int) -> tuple[NDArray[Any], NDArray[Any]]:
     pixels, labels = found.get(b"data"), found.get(b"labels" if classes == 10 else b"fine_labels")
     if not isinstance(pixels, np.ndarray) or pixels.ndim != 2 or pixels.shape[1] != PIXELS:
         raise DataError(f"{path} has no array 'data' of rows of {PIXELS:,} bytes; fetch it again")
-    if not isinstance(labels, list) or len(labels) != len(pixels) or not all(type(c) is int for c in labels):
-        raise DataError(f"{path} has no list of {len(pixels):,} class numbers; fetch it again")
+    known = isinstance(labels, list) and all(type(c) is int and 0 <= c < classes for c in labels)
+    if labels is None or not known or len(labels) != len(pixels):
+        raise DataError(f"{path} has no list of {len(pixels):,} class numbers below {classes}; fetch it again")
     return pixels, np.asarray(labels, dtype=np.int64)
 
 

@@ -1,7 +1,6 @@
 """SST-2 and QNLI: the TSV files that GLUE ships, or both in one compressed JSON file."""
 
 import csv
-import json
 import lzma
 from pathlib import Path
 from typing import Literal
@@ -9,6 +8,7 @@ from typing import Literal
 from pactrain.data.named import data_file
 from pactrain.data.text import Text
 from pactrain.runtime.errors import DataError
+from pactrain.runtime.untrusted import expanded_limit, parse_json, regular
 
 TOGETHER = "glue_sst2_qnli.json.xz"
 FOLDERS = {"sst2": "SST-2", "qnli": "QNLI"}
@@ -33,8 +33,13 @@ def read_glue(name: str, part: Part, root: str | Path | None = None) -> tuple[li
 
 
 def _tsv(path: Path, name: str) -> tuple[list[Text], list[int]]:
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    try:
+        with regular(path).open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
+    except (OSError, ValueError, csv.Error) as error:
+        raise DataError(f"{path} cannot be read as a table of texts: {error}") from error
+    if not rows:
+        raise DataError(f"{path} has no rows")
     texts: list[Text] = []
     labels = []
     for number, row in enumerate(rows, start=1):
@@ -47,10 +52,17 @@ def _tsv(path: Path, name: str) -> tuple[list[Text], list[int]]:
 
 
 def _together(path: Path, name: str, part: Part) -> tuple[list[Text], list[int]]:
-    with lzma.open(path, "rt", encoding="utf-8") as file:
-        parts = json.load(file)[name]
-    rows = parts[part] if part in parts else parts[f"{part}_part"]
-    return [_text(row[:-1]) for row in rows], [int(row[-1]) for row in rows]
+    limit = expanded_limit(regular(path))
+    try:
+        with lzma.open(path) as file:
+            content = file.read(limit + 1)
+        if len(content) > limit:
+            raise ValueError(f"it expands to more than {limit:,} bytes")
+        parts = parse_json(content)[name]
+        rows = parts[part] if part in parts else parts[f"{part}_part"]
+        return [_text([str(word) for word in row[:-1]]) for row in rows], [CLASSES[str(row[-1])] for row in rows]
+    except (OSError, EOFError, ValueError, RecursionError, lzma.LZMAError, LookupError, TypeError) as error:
+        raise DataError(f"{path} does not hold the {part} part of {name}: {error!r:.200}") from error
 
 
 def _text(words: list[str]) -> Text:

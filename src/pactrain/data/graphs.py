@@ -1,21 +1,21 @@
 """Citation graphs and graphs of the user, and splits of their nodes."""
 
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from pactrain.data.download import download
 from pactrain.data.encoder import Encoder
+from pactrain.data.graph_arrays import KEYS, MASKS, check_graph
 from pactrain.data.places import data_file
 from pactrain.data.task import Task, split_rows
 from pactrain.runtime.errors import DataError
 from pactrain.runtime.events import Callback, silent
+from pactrain.runtime.untrusted import array_names, read_arrays
 
 HOME = "https://github.com/abojchevski/graph2gauss/raw/master/data/{}.npz"
 SIZES = {
@@ -29,8 +29,6 @@ SIZES = {
 
 GRAPHS = tuple(SIZES)
 PER_CLASS, VALIDATION = 20, 500
-KEYS = {f"{part}_{key}" for part in ("adj", "attr") for key in ("data", "indices", "indptr", "shape")} | {"labels"}
-MASKS = ("train_mask", "val_mask", "test_mask")
 
 NodeSetting = Literal["train", "train+val"]
 
@@ -77,12 +75,8 @@ def fetch_graph(name: str, into: str | Path | None = None, *, progress: Callback
 
 
 def is_graph_file(path: Path) -> bool:
-    """Does an NPZ file have the arrays of `CitationFull`?"""
-    try:
-        with zipfile.ZipFile(path) as file:
-            return {Path(name).stem for name in file.namelist()} >= KEYS - {"labels"}
-    except (OSError, zipfile.BadZipFile):
-        return False
+    """True if an NPZ file has the arrays of `CitationFull`."""
+    return array_names(path) >= KEYS - {"labels"}
 
 
 def read_graph(path: str | Path) -> Any:
@@ -95,23 +89,8 @@ def read_graph(path: str | Path) -> Any:
         from torch_geometric.io.npz import parse_npz
     except ImportError as error:
         raise DataError("graphs need torch-geometric: pip install 'pactrain[graph]'") from error
-    try:
-        with Path(path).open("rb") as handle, np.load(handle, allow_pickle=False) as file:
-            arrays = {name: file[name] for name in file.files if name in (*KEYS, *MASKS)}
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise DataError(f"{path} cannot be read as a graph: {error}") from error
-    missing = sorted(KEYS - {"labels"} - set(arrays))
-    if missing:
-        raise DataError(f"{path} lacks the arrays {', '.join(missing)} of a graph")
-    nodes = int(arrays["adj_shape"][0])
-    if tuple(arrays["adj_shape"]) != (nodes, nodes) or int(arrays["attr_shape"][0]) != nodes:
-        raise DataError(f"{path}: the shapes of adj and attr do not belong to one graph")
-    arrays.setdefault("labels", np.full(nodes, -1))
-    for name in ("labels", *(mask for mask in MASKS if mask in arrays)):
-        if arrays[name].shape != (nodes,):
-            raise DataError(f"{path}: {name} has shape {arrays[name].shape}; the graph has {nodes} nodes")
-    if arrays["labels"].dtype.kind not in "iu":
-        raise DataError(f"{path}: labels hold {arrays['labels'].dtype}; they must be class numbers from 0 on")
+    arrays = read_arrays(path, (*KEYS, *MASKS))
+    check_graph(arrays, path)
     data = parse_npz(arrays)
     for name in MASKS:
         if name in arrays:

@@ -16,6 +16,7 @@ from pactrain.data.idx import read_idx
 from pactrain.data.task import Task
 from pactrain.runtime.errors import DataError
 from pactrain.runtime.events import Callback, silent
+from pactrain.runtime.untrusted import arrays_of
 
 FASHION = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
 NAMES: dict[str, tuple[str, ...]] = {
@@ -77,14 +78,14 @@ def load_images(name: str, root: str | Path | None = None, *, progress: Callback
 def _grey(files: list[Path]) -> list[NDArray[np.generic]]:
     """Grey images from one NPZ file, or from four IDX files: images and labels of training, then of the test."""
     if files[0].suffix == ".npz":
-        with np.load(files[0], allow_pickle=False) as file:
-            parts = [file[k] for k in ("x_train", "y_train", "x_test", "y_test")]
+        parts = arrays_of(files[0], ("x_train", "y_train", "x_test", "y_test"))
     else:
         parts = [read_idx(path) for path in files]
     for x, y in (parts[:2], parts[2:]):
         if (
             x.ndim != 3
             or x.dtype != np.uint8
+            or y.dtype.kind not in "iu"
             or y.shape != x.shape[:1]
             or (len(y) and not 0 <= y.min() <= y.max() < 10)
         ):

@@ -12,7 +12,8 @@ from pactrain.data.images import NAMES as IMAGES
 from pactrain.data.images import image_task
 from pactrain.data.places import cache_folder, data_file
 from pactrain.data.task import STANDARDISED, STRATIFIED, Kind, Task, fitting_rows, split_rows, task_of
-from pactrain.runtime.errors import DataError
+from pactrain.runtime.errors import DataError, did_you_mean
+from pactrain.runtime.untrusted import arrays_of
 
 HELD_OUT = 0.5
 """Half of scikit-learn's small sets is held out: with less, their test scores are mostly chance."""
@@ -37,7 +38,7 @@ def load_named(
     if name.startswith("uci:"):
         return _uci(name, split, root, seed, prior_data)
     raise DataError(
-        f"there is no data set {name!r}; use one of {', '.join(NAMES)}, graph:NAME, or a .csv, .parquet or .npz file"
+        f"there is no data set {name!r}{did_you_mean(name, NAMES)}; use one of {', '.join(NAMES)}, graph:NAME, or a .csv, .parquet or .npz file"
     )
 
 
@@ -103,8 +104,9 @@ def _uci(name: str, split: int, root: str | Path | None, seed: int, prior_data: 
     which = name.removeprefix("uci:")
     if which not in UCI:
         raise DataError(f"there is no UCI set {which!r}; use one of {', '.join('uci:' + u for u in UCI)}")
-    with np.load(data_file("uci_regression.npz", root), allow_pickle=False) as file:
-        x, y, splits = file[f"{which}_X"], file[f"{which}_y"], file[f"{which}_test_idx"]
+    path = data_file("uci_regression.npz", root)
+    x, y, splits = arrays_of(path, [f"{which}_{part}" for part in ("X", "y", "test_idx")])
+    _check_published(x, y, splits, path)
     if not 0 <= split < len(splits):
         raise DataError(f"{name} has splits 0 to {len(splits) - 1}; there is no split {split}")
     test = np.sort(splits[split])
@@ -113,6 +115,14 @@ def _uci(name: str, split: int, root: str | Path | None, seed: int, prior_data: 
     return make_task(
         name, x, y.reshape(-1), train, test, classes=(), columns=columns, scale=None, seed=seed, prior_data=prior_data
     )
+
+
+def _check_published(x: NDArray[Any], y: NDArray[Any], splits: NDArray[Any], path: Path) -> None:
+    """Rows and targets must be finite numbers, and the splits numbers of rows."""
+    numbers = all(a.dtype.kind in "iuf" and np.isfinite(a).all() for a in (x, y, splits))
+    fitting = x.ndim == 2 and splits.ndim == 2 and y.size == len(x) > 0 and splits.size > 0
+    if not numbers or not fitting or splits.dtype.kind == "f" or not 0 <= splits.min() <= splits.max() < len(x):
+        raise DataError(f"{path}: rows, targets and splits do not belong together; fetch it again")
 
 
 SKLEARN = ("digits", "breast_cancer", "wine", "iris", "diabetes")

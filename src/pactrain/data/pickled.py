@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pactrain.runtime.errors import DataError
+from pactrain.runtime.untrusted import expanded_limit, regular
 
 RECONSTRUCT = ("numpy.core.multiarray _reconstruct", "numpy._core.multiarray _reconstruct")
 FROM_BUFFER = ("numpy.core.numeric _frombuffer", "numpy._core.numeric _frombuffer")
@@ -54,24 +55,22 @@ class _Type:
 
 def read_pickled(path: str | Path) -> dict[bytes, Any]:
     """The dictionary in a file of CIFAR's Python layout: keys as bytes, arrays of uint8, lists of whatever else."""
-    reader = _Reader()
+    reader = _Reader(expanded_limit(regular(path)))
     try:
-        for operation, argument, _ in pickletools.genops(Path(path).read_bytes()):
+        for operation, argument, _ in pickletools.genops(regular(path).read_bytes()):
             reader.take(operation.name, argument)
         (found,) = reader.stack
     except _Refused as refused:
         raise DataError(
             f"{path} is not in CIFAR's Python layout: it {refused}; nothing of it was run.  Do not trust this file"
         ) from None
-    except (ValueError, IndexError, KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise DataError(f"{path} is not a whole file in CIFAR's Python layout ({error}); fetch it again") from error
+    except (OSError, ValueError, IndexError, KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise DataError(
+            f"{path} is not a whole file in CIFAR's Python layout ({error!s:.200}); fetch it again"
+        ) from error
     if not isinstance(found, dict):
         raise DataError(f"{path} holds a {type(found).__name__} and not CIFAR's dictionary; fetch it again")
-    return {_key(k): v.value if isinstance(v, _Array) else v for k, v in found.items()}
-
-
-def _key(key: Any) -> bytes:
-    return key.encode() if isinstance(key, str) else bytes(key)
+    return {k.encode() if isinstance(k, str) else k: v.value if isinstance(v, _Array) else v for k, v in found.items()}
 
 
 class _Refused(Exception):
@@ -81,7 +80,8 @@ class _Refused(Exception):
 class _Reader:
     """The few instructions of pickle's machine that describe data."""
 
-    def __init__(self) -> None:
+    def __init__(self, room: int) -> None:
+        self.room = room  # bytes that calls may still make; a short file may ask for the same ones again and again
         self.stack: list[Any] = []
         self.memory: dict[int, Any] = {}
 
@@ -113,12 +113,17 @@ class _Reader:
             _expect(stack[-1], list).extend(items)
         elif name in ("SETITEM", "SETITEMS"):
             items = self._marked() if name == "SETITEMS" else self._last(2)
-            _expect(stack[-1], dict).update(zip(items[::2], items[1::2], strict=True))
+            keys = [_expect(key, (str, bytes)) for key in items[::2]]  # to hash nested tuples may take forever
+            _expect(stack[-1], dict).update(zip(keys, items[1::2], strict=True))
         elif name in ("GLOBAL", "STACK_GLOBAL"):
             stack.append(_known(argument if name == "GLOBAL" else " ".join(self._last(2))))
         elif name == "REDUCE":
             function, arguments = self._last(2)
-            stack.append(_described(_expect(function, _Name).text, _expect(arguments, tuple)))
+            made = _described(_expect(function, _Name).text, _expect(arguments, tuple))
+            self.room -= len(made) if isinstance(made, bytes) else 0
+            if self.room < 0:
+                raise _Refused("expands to more than any data needs")
+            stack.append(made)
         elif name == "BUILD":
             (state,) = self._last(1)
             if not isinstance(stack[-1], _Type):  # the byte order of uint8 tells nothing
@@ -141,15 +146,16 @@ class _Reader:
         return items
 
 
-def _expect(value: Any, kind: type) -> Any:
+def _expect(value: Any, kind: type | tuple[type, ...]) -> Any:
     if not isinstance(value, kind):
-        raise _Refused(f"has {type(value).__name__.strip('_').lower()} instead of {kind.__name__.strip('_').lower()}")
+        wanted = " or ".join(k.__name__.strip("_").lower() for k in (kind if isinstance(kind, tuple) else (kind,)))
+        raise _Refused(f"has {type(value).__name__.strip('_').lower()} instead of {wanted}")
     return value
 
 
 def _known(name: str) -> _Name:
     if name not in NAMES:
-        raise _Refused(f"names {name.replace(' ', '.')}")
+        raise _Refused(f"names {name.replace(' ', '.')!s:.80}")
     return _Name(name)
 
 
@@ -162,7 +168,7 @@ def _described(name: str, arguments: tuple[Any, ...]) -> Any:
         return _Array(_array(shape, kind, order == "F", raw))
     if name == "numpy dtype":
         kind = arguments[0]
-        return _Type(kind.decode() if isinstance(kind, bytes) else str(kind))
+        return _Type(kind.decode() if isinstance(kind, bytes) else _expect(kind, str))
     if name == "_codecs encode":  # how Python 3 writes bytes for Python 2
         return _expect(arguments[0], str).encode("latin-1")
     raise _Refused(f"calls {name.replace(' ', '.')}")

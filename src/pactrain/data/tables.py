@@ -1,173 +1,191 @@
-"""Tables of the user: CSV, Parquet and NPZ files."""
+"""From a file of the user to a task: the target, the split, the encoding."""
 
-import csv
-import zipfile
 from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
-from pactrain.data.encoder import Kind, check_not_mostly_numbers, class_name, fit_encoder, target_numbers
+from pactrain.certification.statement import Caveat
+from pactrain.data.cells import each_value, is_missing, is_number, reading_of, row_number
+from pactrain.data.encoder import Kind, LeftOut, category
+from pactrain.data.encoder_fit import fit_encoder
+from pactrain.data.files import TEST_ROW, ending, read_frame
 from pactrain.data.task import ENCODED, STRATIFIED, Task, fitting_rows, split_rows, task_of
-from pactrain.runtime.errors import DataError
+from pactrain.runtime.errors import DataError, did_you_mean
 
 MAX_CLASSES_OF_INTEGERS = 20
 """An integer target with more different values than this is a quantity, unless the user says otherwise."""
 
-READERS = (".csv", ".parquet", ".pq", ".npz")
+GROUPED = Caveat(
+    "rows of one group depend on each other, and the bounds count rows as independent examples", "heuristic"
+)
+ORDERED = Caveat(
+    "held-out rows are later than the training rows; the bounds speak of data like the training rows, from the same time",
+    "heuristic",
+)
+OWN_TEST = Caveat(
+    "the test rows come from a file or part of their own: their bound holds for data like these", "certified"
+)
 
 
-def read_frame(path: Path, text: tuple[str, ...] = ()) -> pd.DataFrame:
-    """A CSV, Parquet or NPZ file with unique column names and at least one row; the columns `text` are read as texts."""
-    if not path.exists():
-        raise DataError(f"there is no file {path}")
-    if path.suffix.lower() == ".csv":
-        frame = _read_csv(path, text)
-    elif path.suffix.lower() in (".parquet", ".pq"):
-        frame = _read_parquet(path)
-    elif path.suffix.lower() == ".npz":
-        frame = _read_npz(path)
-    else:
-        raise DataError(
-            f"{path.name}: files ending in {path.suffix or 'nothing'} are not read; use .csv, .parquet or .npz"
-        )
-    if frame.empty:
-        raise DataError(f"{path} has no rows")
-    return frame
+@dataclass(frozen=True)
+class Columns:
+    """What the user says of the columns of a table, and of how its rows are split.
+
+    Attributes:
+        target: The column to predict.
+        kind: What kind of target it is; None finds out.
+        drop: Columns to leave out.
+        keep: Columns to use although they look like identifiers.
+        text: Columns of free text, each with the encoder that reads it.
+        group: A column whose rows with one value stay together, in training or in the test.
+        time: A column by which the latest rows are held out.
+        test: A file with the test rows.
+    """
+
+    target: str | None = None
+    kind: Kind | None = None
+    drop: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+    text: Mapping[str, str] = field(default_factory=dict)
+    group: str | None = None
+    time: str | None = None
+    test: Path | None = None
 
 
-def _read_csv(path: Path, text: tuple[str, ...]) -> pd.DataFrame:
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            lines = csv.reader(file, skipinitialspace=True)
-            header = next(lines, [])
-            _check_header(header, path)
-            _check_separator(header, path)
-            for number, fields in enumerate((line for line in lines if line), start=1):
-                if len(fields) != len(header):
-                    raise DataError(
-                        f"{path}: row {number} has {len(fields)} fields and the header {len(header)}; correct that row "
-                        "(a text with a comma in it must stand in quotes)"
-                    )
-        types = {name: str for name in text if name in header}
-        return pd.read_csv(path, encoding="utf-8-sig", skipinitialspace=True, index_col=False, dtype=types)
-    except UnicodeDecodeError as error:
-        raise DataError(
-            f"{path} is not written in UTF-8 ({error}); save it again with that encoding, for example with "
-            f"pandas.read_csv({path.name!r}, encoding='latin-1').to_csv('utf8.csv', index=False); "
-            "add sep=';' and decimal=',' if it is written that way"
-        ) from error
-    except (csv.Error, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise DataError(f"{path} cannot be read as CSV: {error}") from error
+def load_table(path: Path, asked: Columns, *, test_fraction: float, seed: int, prior_data: float = 0.0) -> Task:
+    """A task from a CSV, Parquet or NPZ file."""
+    frame = _with_test_rows(path, asked)
+    asked = _checked(frame, asked, path)
+    assert asked.target is not None
+    frame, notes = _without_missing_targets(frame, asked)
+    column = frame[asked.target]
+    kind = asked.kind or _kind(column)
+    train, test, caveat = _split(frame, kind, asked, test_fraction, seed)
+    unused = [name for name in (asked.target, *asked.drop, asked.group, TEST_ROW) if name in frame.columns]
+    features = frame.drop(columns=unused)
+    encoder = fit_encoder(
+        features, column, fitting_rows(train, prior_data, seed), kind, text=asked.text, keep=asked.keep, time=asked.time
+    )
+    told = [LeftOut(name, "--drop") for name in asked.drop] + ([LeftOut(asked.group, "--group")] if asked.group else [])
+    encoder = replace(encoder, left_out=(*encoder.left_out, *told))
+    encoded = (ENCODED,) if not prior_data and (encoder.numeric or encoder.categorical) else ()
+    caveats = encoded + ((caveat,) if caveat is not None else ())
+    x, y = encoder.features(features), encoder.targets(column)
+    task = task_of(path.name, encoder, x, y, train, test, caveats=caveats, prior_data=prior_data)
+    doubts = (caveat.reason,) if caveat is not None and caveat.label == "heuristic" else ()
+    return replace(task, notes=tuple(notes), test_doubts=doubts)
 
 
-def _read_parquet(path: Path) -> pd.DataFrame:
-    try:
-        frame = pd.read_parquet(path)
-    except ImportError as error:
-        raise DataError("reading Parquet needs pyarrow: pip install 'pactrain[parquet]'") from error
-    except (OSError, ValueError, NotImplementedError) as error:  # of pyarrow, too
-        raise DataError(f"{path} cannot be read as Parquet: {error}") from error
-    _check_header(list(frame.columns), path)
-    return frame.reset_index(drop=True)
+def _with_test_rows(path: Path, asked: Columns) -> pd.DataFrame:
+    """The rows of the file, and those of the test file below them, marked."""
+    frame = read_frame(path, tuple(asked.text))
+    if asked.test is None:
+        return frame
+    if TEST_ROW in frame.columns:
+        raise DataError(f"{path.name} has test rows of its own; --test goes with a file that has none")
+    texts = tuple(str(name) for name in frame.columns if not is_number(frame[name]))
+    test = read_frame(asked.test, texts)
+    absent = [name for name in frame.columns if name not in test.columns and name not in asked.drop]
+    if absent:
+        raise DataError(f"{asked.test.name} lacks the column {absent[0]!r} that {path.name} has")
+    below = test[[name for name in frame.columns if name in test.columns]].assign(**{TEST_ROW: True})
+    return pd.concat([frame.assign(**{TEST_ROW: False}), below], ignore_index=True)
 
 
-def _read_npz(path: Path) -> pd.DataFrame:
-    """Arrays of one row per example; an array "X" of several columns becomes columns X0, X1, …"""
-    try:
-        with path.open("rb") as handle, np.load(handle, allow_pickle=False) as file:
-            arrays = {name: np.atleast_1d(file[name]) for name in file.files}
-    except (OSError, ValueError, zipfile.BadZipFile) as error:
-        raise DataError(f"{path} cannot be read as NPZ: {error}") from error
-    lengths = {name: len(a) for name, a in arrays.items()}
-    if len(set(lengths.values())) != 1:
-        raise DataError(f"{path.name}: the arrays have different numbers of rows: {lengths}")
-    columns: dict[str, Any] = {}
-    for name, array in arrays.items():
-        flat = array.reshape(len(array), -1)
-        columns |= {name if flat.shape[1] == 1 else f"{name}{i}": flat[:, i] for i in range(flat.shape[1])}
-    return pd.DataFrame(columns)
-
-
-def _check_header(header: list[Any], path: Path) -> None:
-    names = [str(name).strip() for name in header]
-    if not any(names):
-        raise DataError(f"{path} has no header line; its first line must name the columns")
-    twice = sorted({name for name in names if names.count(name) > 1})
-    if twice:
-        raise DataError(f"{path}: the column name {twice[0]!r} stands more than once in the header; rename one of them")
-
-
-def _check_separator(header: list[str], path: Path) -> None:
-    """One column whose name holds other separators is a table in another dialect, as spreadsheets write it in much of Europe."""
-    found = next((s for s in (";", "\t", "|") if len(header) == 1 and s in header[0]), None)
-    if found:
-        raise DataError(
-            f"{path.name} seems to be separated by {found!r}, not by commas; write it again, for example with "
-            f"pandas.read_csv({path.name!r}, sep={found!r}).to_csv('with_commas.csv', index=False), "
-            "and with decimal=',' if its numbers are written 3,5"
-        )
-
-
-def load_table(
-    path: Path,
-    target: str | None,
-    *,
-    kind: Kind | None,
-    drop: tuple[str, ...],
-    test_fraction: float,
-    seed: int,
-    text: Mapping[str, str] | None = None,
-    prior_data: float = 0.0,
-) -> Task:
-    """A task from a CSV, Parquet or NPZ file; `text` names its columns of free text, each with the encoder to read it."""
-    text = text or {}
-    frame = read_frame(path, tuple(text))
-    if target is None and path.suffix.lower() == ".npz" and "y" in frame.columns:
-        target = "y"
+def _checked(frame: pd.DataFrame, asked: Columns, path: Path) -> Columns:
+    """What was asked for, the target found where it can be; raises DataError for columns that are not there."""
+    target = asked.target
+    if target is None and ending(path) == ".npz":
+        target = next((name for name in ("y", "Y", "target", "label", "labels") if name in frame.columns), None)
     if target is None:
         raise DataError(f"say which column is to be predicted: --target NAME; {path.name} has {_listed(frame.columns)}")
-    for name in (target, *drop, *text):
+    others = (*asked.drop, *asked.keep, *asked.text, *filter(None, (asked.group, asked.time)))
+    for name in (target, *others):
         if name not in frame.columns:
-            raise DataError(f"{path.name} has no column {name!r}; it has {_listed(frame.columns)}")
-    if target in text:
-        raise DataError(f"the column {target!r} is the target and so cannot be read as free text")
-    _check_target(frame[target], target)
-    kind = kind or _kind(frame[target])
-    if kind == "regression":
-        target_numbers(frame[target])
-    strata = frame[target].map(class_name).to_numpy() if kind == "classification" else None
-    train, test = split_rows(len(frame), strata, test_fraction, seed)
-    features = frame.drop(columns=[target, *drop])
-    fitted = fitting_rows(train, prior_data, seed)
-    encoder = fit_encoder(features.iloc[fitted], frame[target], fitted, kind, text)
-    x, y = encoder.features(features), encoder.targets(frame[target])
-    caveats = ((ENCODED,) if not prior_data and (encoder.numeric or encoder.categorical) else ()) + (
-        (STRATIFIED,) if kind == "classification" and len(test) else ()
+            close = did_you_mean(name, map(str, frame.columns))
+            raise DataError(f"{path.name} has no column {name!r}{close}; it has {_listed(frame.columns)}")
+    if target in others:
+        raise DataError(f"the column {target!r} is the target and so cannot be read as free text, left out or split by")
+    if TEST_ROW in frame.columns and (asked.group or asked.time):
+        raise DataError("--group and --time split the rows of one file; here the test rows are given")
+    return replace(asked, target=target)
+
+
+def _without_missing_targets(frame: pd.DataFrame, asked: Columns) -> tuple[pd.DataFrame, list[str]]:
+    """Rows that have a target, and what is said of the others."""
+    column = frame[asked.target]
+    missing = column.isna() if asked.kind == "classification" else is_missing(column)
+    if asked.kind is None and not is_number(column) and reading_of(column[~missing], "the target") is None:
+        missing = column.isna()  # "none" and "-" may be classes
+    if not missing.any():
+        return frame, []
+    if missing.all():
+        raise DataError(f"the target {asked.target!r} is missing in every row")
+    first = row_number(column, int(np.flatnonzero(missing.to_numpy())[0]))
+    note = (
+        f"The target {asked.target!r} is missing in {int(missing.sum())} of {len(frame)} rows, first in row {first}: they are "
+        "not used."
     )
-    return task_of(path.name, encoder, x, y, train, test, caveats=caveats, prior_data=prior_data)
+    frame, kept = frame[~missing], column[~missing]
+    whole = pd.api.types.is_float_dtype(kept) and bool(
+        (kept == kept.round()).all()
+    )  # pandas has integers with gaps as floats
+    return frame.assign(**{str(asked.target): kept.astype("int64") if whole else kept}), [note]
 
 
-def _check_target(column: "pd.Series[Any]", name: str) -> None:
-    missing = np.flatnonzero(column.isna())
-    if len(missing):
+def _split(
+    frame: pd.DataFrame, kind: Kind, asked: Columns, fraction: float, seed: int
+) -> tuple[NDArray[Any], NDArray[Any], Caveat | None]:
+    """Row positions for training and test, and what the certificate says of the split."""
+    rows = np.arange(len(frame))
+    if TEST_ROW in frame.columns:
+        held_out = frame[TEST_ROW].to_numpy(dtype=bool)
+        if held_out.all() or not held_out.any():
+            raise DataError("all rows with a target are training rows, or all are test rows")
+        return rows[~held_out], rows[held_out], OWN_TEST
+    if (asked.group or asked.time) and not fraction:
+        raise DataError("--group and --time say which rows are held out; with --test-fraction 0 none are")
+    if asked.group is not None:
+        groups = pd.Series(each_value(frame[asked.group], category))
+        _, held_out_groups = split_rows(groups.nunique(), None, fraction, seed)
+        held_out = groups.isin(groups.unique()[held_out_groups]).to_numpy()
+        return rows[~held_out], rows[held_out], GROUPED
+    if asked.time is not None:
+        order = np.argsort(_moments(frame[asked.time]), kind="stable")
+        train = len(rows) - int(np.ceil(fraction * len(rows)))
+        return np.sort(order[:train]), np.sort(order[train:]), ORDERED
+    strata = each_value(frame[str(asked.target)], category) if kind == "classification" else None
+    train_rows, test_rows = split_rows(len(frame), strata, fraction, seed)
+    return train_rows, test_rows, STRATIFIED if strata is not None and len(test_rows) else None
+
+
+def _moments(column: "pd.Series[Any]") -> NDArray[Any]:
+    """A column of times as something that can be sorted."""
+    reading = reading_of(column)
+    if reading is None:
+        raise DataError(f"--time {column.name}: the column holds neither dates nor numbers")
+    values = reading.values(column)
+    if values.isna().any():
         raise DataError(
-            f"the target {name!r} is missing in {len(missing)} of {len(column)} rows, first in row {missing[0] + 1}; "
-            "fill these rows or remove them"
+            f"--time {column.name}: row {row_number(column, int(np.flatnonzero(values.isna())[0]))} is empty"
         )
+    return values.to_numpy()
 
 
 def _kind(column: "pd.Series[Any]") -> Kind:
-    if pd.api.types.is_bool_dtype(column) or not pd.api.types.is_numeric_dtype(column):
-        check_not_mostly_numbers(column, "the target", "")
-        return "classification"
-    if pd.api.types.is_integer_dtype(column):
-        return "classification" if column.nunique() <= MAX_CLASSES_OF_INTEGERS else "regression"
-    return "regression"
+    if is_number(column):
+        whole = pd.api.types.is_integer_dtype(column) and column.nunique() <= MAX_CLASSES_OF_INTEGERS
+        return "classification" if whole or pd.api.types.is_bool_dtype(column) else "regression"
+    reading = reading_of(column, "the target")
+    truth = column.map(lambda value: isinstance(value, bool)).all()
+    return "classification" if truth or reading is None or reading.kind == "date" else "regression"
 
 
 def _listed(columns: Any) -> str:
-    names = [repr(str(c)) for c in columns]
+    names = [repr(str(c)) for c in columns if c != TEST_ROW]
     return ", ".join(names[:12]) + (f" and {len(names) - 12} more" if len(names) > 12 else "")

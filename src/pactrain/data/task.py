@@ -14,7 +14,7 @@ STANDARDISED = Caveat("the features were standardised with statistics of the sam
 
 ENCODED = Caveat(
     "how columns are encoded (means, categories, missing values, classes) was learned from the same training rows; with "
-    "prior_data it is learned from the prior's rows alone",
+    "prior_data it is learned from the prior's rows alone, with a progressive certificate from the first half of the rows",
     "estimated",
 )
 
@@ -43,6 +43,8 @@ class Task:
     x_test: NDArray[np.float32] | None
     y_test: NDArray[Any] | None
     caveats: tuple[Caveat, ...] = ()
+    test_doubts: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def train(self) -> Any:

@@ -46,8 +46,8 @@ def embed(
         first, second = (embed(part, encoder=encoder, told=told) for part in zip(*texts, strict=True))
         return compared(first, second)
     path = cache_folder() / "text" / f"{_fingerprint(folder, texts)}.npy"
-    if path.exists():
-        kept: NDArray[Any] = np.load(path, allow_pickle=False)
+    kept = _kept(path, len(texts))
+    if kept is not None:
         return kept
     features = _encode(folder, texts, told)
     _keep(path, features)
@@ -111,6 +111,16 @@ def _fingerprint(folder: Path, texts: Sequence[Text]) -> str:
     return state.hexdigest()
 
 
+def _kept(path: Path, rows: int) -> NDArray[Any] | None:
+    """Features that were kept; None if there are none, or the file was damaged since: they can be computed again."""
+    try:
+        features: NDArray[Any] = np.load(path, allow_pickle=False)
+    except (OSError, EOFError, ValueError):
+        return None
+    right = features.ndim == 2 and len(features) == rows and features.dtype == np.float32
+    return features if right and np.isfinite(features).all() else None
+
+
 def _keep(path: Path, features: NDArray[Any]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, part = tempfile.mkstemp(dir=path.parent)
@@ -148,8 +158,8 @@ def _load(folder: Path) -> tuple[Any, Any]:
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()  # type: ignore[no-untyped-call]
     try:
-        tokenizer = AutoTokenizer.from_pretrained(str(folder))
-        model = AutoModel.from_pretrained(str(folder), use_safetensors=True)
+        tokenizer = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False)
+        model = AutoModel.from_pretrained(str(folder), use_safetensors=True, trust_remote_code=False)
     except (OSError, ValueError) as error:
         raise DataError(
             f"{folder} holds no encoder that transformers can load with its tokenizer from safetensors: "

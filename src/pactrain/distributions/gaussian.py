@@ -18,7 +18,7 @@ PIECE = 1 << 20
 SMALL = 1 << 18
 """Weights up to which calls count more than memory, so that all groups are worked on together."""
 
-ZERO = torch.zeros((), dtype=torch.float64)
+ZERO = torch.zeros((), dtype=torch.float64, device="cpu")
 
 
 def group_sums(values: Tensor, groups: Slices) -> Tensor:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Literal
 
 from pactrain.runtime.errors import PactrainError
@@ -13,21 +14,28 @@ Grouping = Literal["model", "layer", "tensor"] | Mapping[str, Sequence[str]] | C
 class Prior:
     """How the prior's standard deviations are shared, and where they start.
 
-    per:   "model"  one std for all weights (the paper's scalar prior),
-           "layer"  one for each module that owns weights,
-           "tensor" one for each weight tensor (what the paper's authors call a layer),
-           or your own groups: a mapping {group: [parameter names]} or a function from parameter name to group.
-    std:   the starting standard deviation; None means the mean absolute initial weight.
-    learn: stds are learned with the posterior, and the certificate charges for the choice; False keeps `std`, which must
-           then have been chosen without the examples that the bound counts, and is free.
-    source: where the initial weights come from, in your words ("ImageNet, torchvision 0.20"), if they were trained on
-           other data: an initial network that is better than chance on the counted examples is otherwise taken to have
-           seen them, and nothing is certified.  Kept in the certificate.
+    The prior is N(initial weights, std²) with one std for all weights of a group.
 
-    >>> Prior(per="model").group_names(["fc.weight", "fc.bias"])
-    ['model', 'model']
-    >>> Prior(per="layer").group_names(["fc.weight", "fc.bias", "scale"])
-    ['fc', 'fc', 'scale']
+    Attributes:
+        per: The groups: "model", one std for all weights (the paper's scalar prior); "layer", one for each module that
+            owns weights; "tensor", one for each weight tensor (what the paper's authors call a layer); or your own: a
+            mapping {group: [parameter names]}, or a function from parameter name to group.
+        std: The starting standard deviation; None means the mean absolute initial weight.
+        learn: Whether stds are learned with the posterior, in which case the certificate charges for the choice.  False
+            keeps `std`, which must then have been chosen without the examples that the bound counts, and is free.
+        source: Where the initial weights come from, in your words ("ImageNet, torchvision 0.20"), if they were trained on
+            other data: an initial network that is better than chance on the counted examples is otherwise taken to have
+            seen them, and nothing is certified.  Kept in the certificate.
+
+    Raises:
+        PactrainError: If `per` is an unknown name, `std` is not a positive finite number, or a std that is not learned
+            is missing.
+
+    Example:
+        >>> Prior(per="model").group_names(["fc.weight", "fc.bias"])
+        ['model', 'model']
+        >>> Prior(per="layer").group_names(["fc.weight", "fc.bias", "scale"])
+        ['fc', 'fc', 'scale']
     """
 
     per: Grouping = "layer"
@@ -36,22 +44,38 @@ class Prior:
     source: str | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.per, str) and self.per not in ("model", "layer", "tensor"):
+        known = self.per in ("model", "layer", "tensor") if isinstance(self.per, str) else callable(self.per)
+        if not known and not isinstance(self.per, Mapping):
             raise PactrainError(
                 f"prior per={self.per!r} is not known; use 'model', 'layer', 'tensor', "
                 "a mapping {group: [parameter names]} or a function from parameter name to group"
             )
-        if self.std is not None and not 0 < self.std < float("inf"):
+        if self.std is not None and (not isinstance(self.std, Real) or not 0 < self.std < float("inf")):
             raise PactrainError(f"prior std={self.std!r} must be a positive finite number (a standard deviation)")
         if not self.learn and self.std is None:
             raise PactrainError("a prior that is not learned needs its std: Prior(std=0.05, learn=False)")
 
     def fixed(self, std: float, source: str) -> "Prior":
-        """The same groups with a std that is not learned, around weights that come from `source`."""
+        """A prior with the same groups and a std that is not learned.
+
+        Args:
+            std: The standard deviation of all groups.
+            source: Where the weights at its centre come from.
+        """
         return replace(self, std=std, learn=False, source=source)
 
     def group_names(self, parameters: Sequence[str]) -> list[str]:
-        """The group of each parameter, in order."""
+        """The group of each parameter.
+
+        Args:
+            parameters: Names of the trainable parameters.
+
+        Returns:
+            Names of groups, in the order of the parameters.
+
+        Raises:
+            PactrainError: If a mapping does not name every parameter exactly once.
+        """
         if self.per == "model":
             return ["model"] * len(parameters)
         if self.per == "tensor":

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
-from pactrain.problem.losses import scores_of
 from pactrain.problem.module_modes import evaluating
+from pactrain.problem.predictions import scores_of
 from pactrain.runtime.errors import PactrainError
 from pactrain.runtime.gave_up import refusing
 from pactrain.runtime.seeds import generator
-from pactrain.runtime.vmap import together
+from pactrain.runtime.vmap import Together
 
 
 def call_with(
@@ -120,7 +120,7 @@ def predict_draws(
     """Average over `draws` networks; draw i depends on the seed and i only, not on how many are computed at once."""
     if draws < 2:
         raise PactrainError(f"draws={draws}: a spread needs at least two draws of the weights")
-    mean, squares, count = torch.zeros(()), torch.zeros(()), 0
+    mean, squares, count = torch.zeros((), device="cpu"), torch.zeros((), device="cpu"), 0
     with evaluating(posterior.model):
         for output in _outputs(posterior, args, kwargs, draws, seed):
             values = (output if probabilities is None else vmap(probabilities)(output)).double()
@@ -138,18 +138,16 @@ def _outputs(
     fed = sum(t.numel() for t in (*args, *kwargs.values()) if isinstance(t, Tensor))
     size = max(1, NUMBERS_AT_ONCE // max(fed, posterior.num_weights))
 
-    def attempt(weights: dict[str, Tensor]) -> Tensor:
-        return scores_of(try_with(posterior.model, weights, args, kwargs))
+    def at_once(networks: list[dict[str, Tensor]]) -> Tensor:
+        stacked = {name: torch.stack([weights[name] for weights in networks]) for name in posterior.names}
+        found: Tensor = vmap(lambda weights: scores_of(try_with(posterior.model, weights, args, kwargs)))(stacked)
+        return found
 
-    at_once = size > 1
+    def one_by_one(networks: list[dict[str, Tensor]]) -> Tensor:
+        return torch.stack([scores_of(call_with(posterior.model, weights, args, kwargs)) for weights in networks])
+
+    either = Together("Predictions of several draws were", tried=size > 1)
     for start in range(0, draws, size):
         indices = range(start, min(draws, start + size))
-        weights = [posterior.draw(generator(posterior.log_std.device, seed, "predict", i)) for i in indices]
-        if at_once:
-            stacked = {name: torch.stack([w[name] for w in weights]) for name in posterior.names}
-            found = together(partial(vmap(attempt), stacked), "Predictions of several draws were")
-            if found is not None:
-                yield found
-                continue
-            at_once = False
-        yield torch.stack([scores_of(call_with(posterior.model, w, args, kwargs)) for w in weights])
+        networks = [posterior.draw(generator(posterior.log_std.device, seed, "predict", i)) for i in indices]
+        yield either(partial(at_once, networks), partial(one_by_one, networks))

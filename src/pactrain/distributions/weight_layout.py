@@ -17,6 +17,8 @@ class Layout:
     """
 
     def __init__(self, model: nn.Module, prior: Prior) -> None:
+        if not isinstance(model, nn.Module):
+            raise PactrainError(f"model must be a torch module, and is {model!r:.60}")
         params = {name: p for name, p in model.named_parameters() if p.requires_grad}
         _check_parameters(params)
         owners = dict(zip(params, prior.group_names(list(params)), strict=True))

@@ -3,9 +3,11 @@
 import math
 import statistics
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from pactrain.baselines.grid_search import best_trial, refit_length
+from pactrain.baselines.plain_training import Trained
 from pactrain.experiments.compare import spread
 from pactrain.experiments.paper import Number
 from pactrain.experiments.plan import Run
@@ -75,14 +77,28 @@ class Cell:
 
     pac_bayes: a run for every split.
     trials:    for every split a run for every setting, in one order; their metrics hold `validation`, `validation_loss`, `test`.
-    again:     from a trial and its row to the run that trains again with what was found; None where the trial is the result.
+    refit:     the setting that says how long a winner is trained again on everything; None where the trial is the result.
     """
 
     names: tuple[str, ...]
     pac_bayes: tuple[Run, ...]
     trials: tuple[tuple[Run, ...], ...]
-    again: Callable[[Run, Row], Run | None]
+    refit: str | None
     paper: tuple[Number, Number] | None = None
+
+    def again(self, trial: Run, row: Row) -> Run | None:
+        """The run that trains again with the settings of a trial, for as long as was best; None where there is none."""
+        if self.refit is None or row.metrics is None:
+            return None
+        return replace(trial, settings=dict(trial.settings) | {self.refit: refit_length(row.metrics["best_step"])})
+
+
+def judged(trained: Trained) -> dict[str, Any]:
+    """What a search needs to know of a trial, as metrics; nothing of a training without validation data."""
+    if trained.validation is None:
+        return {}
+    accuracy, loss = trained.validation["accuracy"], trained.validation["loss"]
+    return {"validation": accuracy, "validation_loss": loss, "best_step": trained.best_step}
 
 
 def compare(
@@ -95,18 +111,18 @@ def compare(
     """
     splits = range(max(len(cell.pac_bayes) for cell in cells))
     first = [run for s in splits for cell in cells for run in (cell.pac_bayes[s], *cell.trials[s])]
-    rows = dict(zip([run.identity for run in first], carry_out(first), strict=True))
-    chosen = [_choose(cell, rows, choose) for cell in cells]
+    rows = carried(first, carry_out)
+    found = [[[rows[run.identity] for run in runs] for runs in cell.trials] for cell in cells]
+    chosen = [chosen_settings(trials, choose) for trials in found]
     wanted = [_again(cell, rows, None if every else picked) for cell, picked in zip(cells, chosen, strict=True)]
-    more = [run for runs in wanted for run in runs]
-    if more:
-        rows |= dict(zip([run.identity for run in more], carry_out(more), strict=True))
+    rows |= carried([run for runs in wanted for run in runs], carry_out)
     return [_result(cell, rows, picked, again) for cell, picked, again in zip(cells, chosen, wanted, strict=True)]
 
 
-def _choose(cell: Cell, rows: Mapping[str, Row], choose: Choose) -> list[int]:
-    found = [[rows[run.identity] for run in runs] for runs in cell.trials]
-    return chosen_settings(found, choose)
+def carried(plan: Sequence[Run], carry_out: CarryOut) -> dict[str, Row]:
+    """Carry out a plan, what stands in it several times once; the rows by identity."""
+    unique = list({run.identity: run for run in plan}.values())
+    return {row.identity: row for row in carry_out(unique)} if unique else {}
 
 
 def chosen_settings(found: Sequence[Sequence[Row]], choose: Choose) -> list[int]:
@@ -160,10 +176,10 @@ def _side(results: Sequence[Row], everything: Sequence[Row]) -> Side:
 
 
 def _by_validation(found: Sequence[Sequence[Row]]) -> list[int]:
-    def rank(metrics: Mapping[str, Any] | None) -> tuple[float, float]:
-        return (-math.inf, 0.0) if metrics is None else (metrics["validation"], -metrics["validation_loss"])
+    def scores(metrics: Mapping[str, Any] | None) -> dict[str, float] | None:
+        return None if metrics is None else {"accuracy": metrics["validation"], "loss": metrics["validation_loss"]}
 
-    return [max(range(len(rows)), key=lambda k: rank(rows[k].metrics)) for rows in found]
+    return [best_trial([scores(row.metrics) for row in rows]) or 0 for rows in found]
 
 
 def _by_test(found: Sequence[Sequence[Row]]) -> list[int]:

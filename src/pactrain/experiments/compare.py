@@ -11,8 +11,8 @@ from typing import Any
 from torch import nn
 
 from pactrain import fit
-from pactrain.baselines.grid_search import grid, hold_out
-from pactrain.baselines.plain_training import Settings, rank, train
+from pactrain.baselines.grid_search import best_trial, grid, hold_out, refit_length
+from pactrain.baselines.plain_training import Settings, train
 from pactrain.data.load import load
 from pactrain.data.task import Task
 from pactrain.experiments.backends import BackendName
@@ -21,7 +21,8 @@ from pactrain.experiments.runner import carry_out
 from pactrain.experiments.store import Row, Store
 from pactrain.models.named import make_model
 from pactrain.problem.dropout import can_drop
-from pactrain.problem.losses import Loss, named_loss
+from pactrain.problem.losses import Loss
+from pactrain.problem.named_losses import named_loss
 from pactrain.problem.read import read_batches
 from pactrain.problem.scores import Scores, evaluate
 from pactrain.runtime.errors import DataError, PactrainError, TrainingError
@@ -243,14 +244,13 @@ class _Work:
 
     def final(self, key: tuple[str, int], trials: Sequence[Row]) -> Run:
         """With the settings that were best on the validation rows, the first of equals."""
-        good = [row.metrics | {"settings": row.config["settings"]["settings"]} for row in trials if row.metrics]
-        good = [found for found in good if found["validation"] is not None]
-        if not good:
+        number = best_trial([row.metrics["validation"] if row.metrics else None for row in trials])
+        best = None if number is None else trials[number]
+        if best is None or best.metrics is None:
             why = next((f": {row.error.strip().splitlines()[-1]}" for row in trials if row.error), "")
             raise PactrainError(f"no training of the search for {key[0]}, seed {key[1]}, came to an end{why}")
-        best = max(good, key=lambda found: rank(found["validation"]))
-        stop_at = max(1, best["best_step"])
-        return self.run(final, key[1], f"{key[0]} again", settings=best["settings"], stop_at=stop_at)
+        settings, stop_at = best.config["settings"]["settings"], refit_length(best.metrics["best_step"])
+        return self.run(final, key[1], f"{key[0]} again", settings=settings, stop_at=stop_at)
 
 
 def _by_identity(rows: Sequence[Row]) -> dict[str, Row]:

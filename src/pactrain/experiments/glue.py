@@ -7,7 +7,6 @@ else changed.  The encoder is not the paper's BERT but the one that comes with t
 
 import functools
 import hashlib
-import itertools
 import json
 import time
 from collections.abc import Sequence
@@ -17,17 +16,17 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from pactrain.baselines.grid_search import combinations
 from pactrain.baselines.plain_training import Settings, train
 from pactrain.data.glue import read_glue
 from pactrain.data.text import DEFAULT, embed
-from pactrain.experiments.cells import CarryOut, Cell, CellResult, Choose, compare
+from pactrain.experiments.cells import CarryOut, Cell, CellResult, Choose, compare, judged
 from pactrain.experiments.gnn import Grid
 from pactrain.experiments.paper import GLUE
 from pactrain.experiments.plan import Run
-from pactrain.experiments.store import Row
 from pactrain.models.text import text_head
-from pactrain.problem.batches import as_batches
-from pactrain.problem.losses import LOSSES
+from pactrain.problem.named_losses import LOSSES
+from pactrain.problem.read_data import as_batches
 from pactrain.problem.scores import evaluate
 
 ROWS, PARTS = 100, 5
@@ -57,8 +56,7 @@ GRIDS: dict[Grid, dict[str, tuple[Any, ...]]] = {
 
 def settings_of(grid: Grid) -> list[dict[str, Any]]:
     """Every combination of a grid."""
-    choices = GRIDS[grid]
-    return [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
+    return combinations(GRIDS[grid])
 
 
 def table_glue(
@@ -81,16 +79,11 @@ def _cell(task: str, repeats: int, candidates: list[dict[str, Any]], encoder: st
     def run(function: str, repeat: int, more: dict[str, Any]) -> Run:
         return Run(f"{__name__}:{function}", base | more, repeat, digest, kind=f"{task} {function}")
 
-    def again(trial: Run, row: Row) -> Run | None:
-        if row.metrics is None:
-            return None
-        return run("plain", trial.seed, dict(trial.settings) | {"steps": max(1, row.metrics["best_step"])})
-
     return Cell(
         (task,),
         tuple(run("pac_bayes", repeat, {}) for repeat in range(repeats)),
         tuple(tuple(run("plain", repeat, dict(c)) for c in candidates) for repeat in range(repeats)),
-        again,
+        "steps",
         GLUE.get(task) if encoder == DEFAULT else None,
     )
 
@@ -154,11 +147,7 @@ def plain(
     started, cpu = time.perf_counter(), time.process_time()
     validation = (x[held_out], y[held_out]) if steps is None else None
     trained = train(head, (x[~held_out], y[~held_out]), settings, validation=validation, seed=seed)
-    metrics = _score(head, task, encoder, started, cpu) | {"train": trained.train["accuracy"]}
-    if trained.validation is not None:
-        chosen_by = {"validation": trained.validation["accuracy"], "validation_loss": trained.validation["loss"]}
-        metrics |= chosen_by | {"best_step": trained.best_step}
-    return metrics
+    return _score(head, task, encoder, started, cpu) | {"train": trained.train["accuracy"]} | judged(trained)
 
 
 def _score(head: nn.Module, task: str, encoder: str, started: float, cpu: float) -> dict[str, Any]:

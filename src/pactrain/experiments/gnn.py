@@ -13,15 +13,15 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
+from pactrain.baselines.grid_search import combinations
 from pactrain.baselines.plain_training import Settings, train
 from pactrain.data.graphs import NodeSetting, load_graph, with_split
 from pactrain.data.named import data_file
-from pactrain.experiments.cells import CarryOut, Cell, CellResult, Choose, compare
+from pactrain.experiments.cells import CarryOut, Cell, CellResult, Choose, compare, judged
 from pactrain.experiments.paper import GNN
 from pactrain.experiments.plan import Run
-from pactrain.experiments.store import Row
-from pactrain.problem.batches import as_batches
-from pactrain.problem.losses import LOSSES
+from pactrain.problem.named_losses import LOSSES
+from pactrain.problem.read_data import as_batches
 from pactrain.problem.scores import evaluate
 from pactrain.runtime.errors import DataError
 
@@ -44,8 +44,7 @@ LOOK = 5
 
 def settings_of(grid: Grid) -> list[dict[str, float]]:
     """Every combination of a grid."""
-    choices = GRIDS[grid]
-    return [dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values())]
+    return combinations(GRIDS[grid])
 
 
 def table_gnn(
@@ -76,16 +75,11 @@ def _cell(
     def run(function: str, split: int, more: dict[str, Any]) -> Run:
         return Run(f"{__name__}:{function}", base | more, split, digest, kind=f"{graph} {model} {function}")
 
-    def again(trial: Run, row: Row) -> Run | None:
-        if nodes == "train" or row.metrics is None:
-            return None
-        return run("plain", trial.seed, dict(trial.settings) | {"epochs": max(1, row.metrics["best_step"])})
-
     return Cell(
         (graph, model),
         tuple(run("pac_bayes", split, {"nodes": nodes}) for split in range(splits)),
         tuple(tuple(run("plain", split, dict(c)) for c in candidates) for split in range(splits)),
-        again,
+        None if nodes == "train" else "epochs",
         GNN.get((graph, model)) if nodes == "train+val" else None,  # the paper has no numbers for the other setting
     )
 
@@ -133,11 +127,7 @@ def plain(
     settings = Settings("adamw", lr, weight_decay=weight_decay, noise=noise, dropout=dropout, epochs=epochs)
     started, cpu = time.perf_counter(), time.process_time()
     trained = train(network, data, settings, validation=data if epochs is None else None, look=LOOK, seed=seed)
-    metrics = _score(network, data, started, cpu) | {"train": trained.train["accuracy"]}
-    if trained.validation is not None:
-        validation = {"validation": trained.validation["accuracy"], "validation_loss": trained.validation["loss"]}
-        metrics |= validation | {"best_step": trained.best_step}
-    return metrics
+    return _score(network, data, started, cpu) | {"train": trained.train["accuracy"]} | judged(trained)
 
 
 def _network(model: str, data: Any, seed: int) -> nn.Module:

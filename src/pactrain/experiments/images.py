@@ -7,8 +7,8 @@ import functools
 import hashlib
 import math
 import time
-from collections.abc import Callable, Mapping
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,22 +16,23 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 from pactrain import Result, fit
 from pactrain.baselines.grid_search import hold_out
-from pactrain.baselines.plain_training import Settings, train
-from pactrain.bounds.by_name import BOUNDED
+from pactrain.baselines.plain_training import train
 from pactrain.data.cifar import normalised, read_cifar10, read_cifar100
 from pactrain.distributions.posterior import Posterior
+from pactrain.experiments.cells import judged
+from pactrain.experiments.image_settings import ImageTask, PacBayes, Plain
 from pactrain.models.image import image_model
 from pactrain.problem.augmentation import augmented
-from pactrain.problem.batches import TensorBatches, as_batches
-from pactrain.problem.losses import LOSSES
+from pactrain.problem.batches import TensorBatches
 from pactrain.problem.module_modes import evaluating
+from pactrain.problem.named_losses import LOSSES
+from pactrain.problem.read_data import as_batches
 from pactrain.problem.scores import Scores, evaluate
-from pactrain.rules.presets import CERTIFY, Rules, rules_for
+from pactrain.rules.presets import Rules
 from pactrain.runtime.devices import choose_device
 from pactrain.runtime.seeds import derive
 
 Pair = tuple[Tensor, Tensor]
-Looks = Literal["", "curves", "predictors"]
 
 CLASSES = {"cifar10": 10, "cifar100": 100}
 CURVE_EXAMPLES = 2048
@@ -41,73 +42,32 @@ DRAWS = 20
 """Networks drawn to judge the randomised predictor and the ensemble."""
 
 
-def pac_bayes(
-    *,
-    seed: int,
-    network: str,
-    data: str,
-    images: int,
-    test_images: int,
-    epochs: int | None,
-    stage2: int = 0,
-    lr: float | None = None,
-    preset: str = "auto",
-    bound: str = "auto",
-    prior: str = "layer",
-    prior_data: float = 0.0,
-    batch_size: int | None = None,
-    momentum: float | None = None,
-    augment: bool = False,
-    counts: int = 1,
-    rules: Mapping[str, Any] | None = None,
-    looks: Looks = "",
-) -> dict[str, Any]:
-    """`epochs` of the bound, None for as many as the rules say, and `stage2` of the loss alone.
-
-    prior_data: part of the images on which the prior is trained first, for as many epochs.
-    momentum:   takes torch's SGD with the rate of the rules instead of Adam.
-    augment:    flips and crops; `counts` is the paper's heuristic of counting copies.
-    rules:      what else to change in the preset; with a `stage2_share`, `epochs` are those of both stages.
-    looks:      "curves" keeps the history, "predictors" measures draws of the network too.
-    """
-    changes = dict(rules or {}) | ({} if lr is None else {"lr": lr})
-    if (share := changes.get("stage2_share", 0.0)) and epochs is not None:
-        stage2 = round(epochs * share / (1 + share))
-        epochs -= stage2
-    chosen = _rules(preset, bound, epochs, stage2, batch_size, changes)
-    training, test = images_of(data, images, test_images, seed)
-    model = image_model(network, training[0][0].numel(), CLASSES[data], seed=seed)
-    untrained = _accuracy(model, test) if looks == "curves" else None
+def pac_bayes(**settings: Any) -> dict[str, Any]:
+    """Train by `fit` with the settings of `PacBayes`; the metrics."""
+    own = PacBayes(**settings)
+    training, test = images_of(own.data, own.images, own.test_images, own.seed)
+    rules, (epochs, _) = own.chosen_rules(), own.stages()
+    model = _model(own, training)
+    untrained = _accuracy(model, test) if own.looks == "curves" else None
     started, cpu = time.perf_counter(), time.process_time()
     result = fit(
         model,
-        augmented(training, counts=counts) if augment else training,
-        prior=prior,
-        bound=bound,
-        preset=chosen,
-        test=test if looks == "curves" else None,
-        seed=seed,
-        budget=f"{math.ceil(epochs / prior_data)} epochs" if prior_data and epochs else None,
-        prior_data=prior_data,
-        optimizer=None if momentum is None else _sgd(chosen, momentum),
+        augmented(training, counts=own.counts) if own.augment else training,
+        prior=own.prior,
+        bound=own.bound,
+        preset=rules,
+        test=test if own.looks == "curves" else None,
+        seed=own.seed,
+        budget=f"{math.ceil(epochs / own.prior_data)} epochs" if own.prior_data and epochs else None,
+        prior_data=own.prior_data,
+        optimizer=None if own.momentum is None else _sgd(rules, own.momentum),
     )
     metrics = {"seconds": time.perf_counter() - started, "cpu_seconds": time.process_time() - cpu}
     metrics |= {key: result.metrics[key] for key in ("steps", "held_gamma", "learning_rate")}
     metrics |= {"test": _accuracy(model, test), "train": result.metrics["train"]["accuracy"]}
-    if looks == "curves":
+    if own.looks == "curves":
         metrics |= _told(result) | {"untrained": untrained}
-    return metrics | (_predictors(result.posterior, test, seed) if looks == "predictors" else {})
-
-
-def _rules(
-    preset: str, bound: str, epochs: int | None, stage2: int, batch_size: int | None, changes: dict[str, Any]
-) -> Rules:
-    start = CERTIFY if bound in BOUNDED and preset == "auto" else rules_for(preset)
-    if batch_size is not None:
-        changes |= {"batch_size": batch_size, "large_batch_size": batch_size}
-    if epochs is not None:
-        changes |= {"fixed_epochs": epochs, "stage2_share": stage2 / epochs}
-    return start.replace(**changes)
+    return metrics | (_predictors(result.posterior, test, own.seed) if own.looks == "predictors" else {})
 
 
 def _sgd(rules: Rules, momentum: float) -> Callable[[list[dict[str, Any]]], torch.optim.Optimizer]:
@@ -115,51 +75,32 @@ def _sgd(rules: Rules, momentum: float) -> Callable[[list[dict[str, Any]]], torc
     return lambda groups: torch.optim.SGD(groups, lr=lr, momentum=momentum)
 
 
-def plain(
-    *,
-    seed: int,
-    network: str,
-    data: str,
-    images: int,
-    test_images: int,
-    epochs: int,
-    optimizer: Literal["sgd", "adam", "adamw"],
-    lr: float = 1e-3,
-    momentum: float = 0.0,
-    weight_decay: float = 0.0,
-    noise: float = 0.0,
-    schedule: Literal["constant", "cosine"] = "constant",
-    batch_size: int | None = None,
-    augment: bool = False,
-    held_out: bool = False,
-    stop_at: int | None = None,
-    looks: Looks = "",
-) -> dict[str, Any]:
-    """Plain training; with `held_out` a fifth of the images judges it once an epoch, `stop_at` ends it after so many steps."""
-    everything, test = images_of(data, images, test_images, seed)
-    training, validation = hold_out(everything, seed) if held_out else (everything, None)
-    model = image_model(network, everything[0][0].numel(), CLASSES[data], seed=seed)
-    settings = Settings(
-        optimizer,
-        lr,
-        momentum=momentum,
-        weight_decay=weight_decay,
-        noise=noise,
-        schedule=schedule,
-        batch_size=batch_size,
-        epochs=epochs,
-    )
-    curve = _Curve(model, everything, test, seed) if looks == "curves" else None
-    look = max(1, round(len(training[0]) / (batch_size or 64)))
+def plain(**settings: Any) -> dict[str, Any]:
+    """Train plainly with the settings of `Plain`; the metrics."""
+    own = Plain(**settings)
+    everything, test = images_of(own.data, own.images, own.test_images, own.seed)
+    training, validation = hold_out(everything, own.seed) if own.held_out else (everything, None)
+    model = _model(own, everything)
+    curve = _Curve(model, everything, test, own.seed) if own.looks == "curves" else None
+    look = max(1, round(len(training[0]) / (own.batch_size or 64)))
     started, cpu = time.perf_counter(), time.process_time()
-    seen = augmented(training) if augment else training
-    trained = train(model, seen, settings, validation=validation, stop_at=stop_at, look=look, watch=curve, seed=seed)
+    trained = train(
+        model,
+        augmented(training) if own.augment else training,
+        own.settings(),
+        validation=validation,
+        stop_at=own.stop_at,
+        look=look,
+        watch=curve,
+        seed=own.seed,
+    )
     metrics: dict[str, Any] = {"seconds": time.perf_counter() - started, "cpu_seconds": time.process_time() - cpu}
     metrics |= {"steps": trained.steps, "test": _accuracy(model, test), "train": trained.train["accuracy"]}
-    if trained.validation is not None:
-        scores = {"validation": trained.validation["accuracy"], "validation_loss": trained.validation["loss"]}
-        metrics |= scores | {"best_step": trained.best_step}
-    return metrics | ({"history": curve.records} if curve is not None else {})
+    return metrics | judged(trained) | ({"history": curve.records} if curve is not None else {})
+
+
+def _model(own: ImageTask, training: Pair) -> nn.Module:
+    return image_model(own.network, training[0][0].numel(), CLASSES[own.data], seed=own.seed)
 
 
 # -- data --------------------------------------------------------------------------------------------------------------
@@ -196,8 +137,8 @@ def _pick(read: tuple[Any, Any], count: int, seed: int) -> Pair:
 
 def _batches(pair: Pair) -> TensorBatches:
     found = as_batches(pair, batch_size=None, device=choose_device("auto"))
-    assert isinstance(found, TensorBatches)
-    return found
+    assert found.table is not None
+    return found.table
 
 
 def _scores(model: nn.Module, pair: Pair) -> Scores:

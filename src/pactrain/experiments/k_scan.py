@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from pactrain.bounds.moment import Array, Moment, log_grid
-from pactrain.distributions.posterior import Posterior, mean_abs
+from pactrain.distributions.posterior import Posterior
 from pactrain.distributions.prior import Prior
+from pactrain.distributions.random_weights import mean_abs
 from pactrain.experiments.images import CLASSES, digest_of, images_of
 from pactrain.experiments.plan import Run
 from pactrain.models.image import image_model

@@ -3,7 +3,7 @@
 import json
 import sqlite3
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 from pactrain.experiments.plan import Outcome, Run
 from pactrain.runtime.errors import RunError
+from pactrain.runtime.untrusted import made_from, parse_json, regular
 
 SCHEMA = """CREATE TABLE IF NOT EXISTS runs (
     identity TEXT PRIMARY KEY, kind TEXT NOT NULL, config TEXT NOT NULL, seed INTEGER NOT NULL, metrics TEXT, error TEXT,
@@ -47,21 +48,23 @@ class Store:
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        try:
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            with self._connection() as db:
-                db.execute(SCHEMA)
-        except (OSError, sqlite3.Error) as error:
-            raise RunError(f"{self.path} cannot be used as a store of results: {error}") from error
+        with self._connection() as db:
+            db.execute(SCHEMA)
 
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
-        db = sqlite3.connect(self.path, timeout=60)
+        """One transaction; raises RunError where the file cannot be used."""
         try:
-            with db:  # one transaction
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            if self.path.exists():
+                regular(self.path, RunError)
+            with closing(sqlite3.connect(self.path, timeout=60)) as db, db:
                 yield db
-        finally:
-            db.close()
+        except (OSError, ValueError, sqlite3.Error) as error:
+            raise RunError(
+                f"{self.path} cannot be used as a store of results: {error}. What it holds is kept: make it usable and start "
+                "again, or name another store"
+            ) from error
 
     def write(self, run: Run, outcome: Outcome) -> None:
         """Keep an outcome.  It takes the place of an earlier failure, never that of a result."""
@@ -83,7 +86,8 @@ class Store:
     def rows(self) -> list[Row]:
         """All rows, in the order in which they were written."""
         with self._connection() as db:
-            return [_row(values) for values in db.execute(f"SELECT {COLUMNS} FROM runs ORDER BY rowid")]
+            found = db.execute(f"SELECT {COLUMNS} FROM runs ORDER BY rowid").fetchall()
+        return [made_from(self.path, _row, values) for values in found]
 
     def of(self, runs: Iterable[Run]) -> dict[str, Row]:
         """The rows there are for these runs, by identity."""
@@ -97,5 +101,15 @@ class Store:
 
 def _row(values: tuple[Any, ...]) -> Row:
     identity, kind, config, seed, metrics, error, seconds, versions, finished = values
-    found = None if metrics is None else json.loads(metrics)
-    return Row(identity, kind, json.loads(config), seed, found, error, seconds, json.loads(versions), finished)
+    found = None if metrics is None else dict(parse_json(metrics, nan=True))
+    return Row(
+        identity,
+        kind,
+        dict(parse_json(config)),
+        int(seed),
+        found,
+        error,
+        float(seconds),
+        dict(parse_json(versions)),
+        finished,
+    )

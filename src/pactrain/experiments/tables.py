@@ -15,8 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pactrain.baselines.grid_search import combinations, refit_length
 from pactrain.experiments import images
-from pactrain.experiments.cells import CarryOut, Choose, chosen_settings
+from pactrain.experiments.cells import CarryOut, Choose, carried, chosen_settings
 from pactrain.experiments.paper import Matrix
 from pactrain.experiments.plan import Run
 from pactrain.experiments.store import Row
@@ -75,8 +76,7 @@ class Table:
         method, score = merged.pop("method", "pac_bayes"), merged.pop("score", "test")
         merged["network"] = _named(merged["network"], merged.pop("width", 1.0))
         choices = merged.pop("search", {})
-        tried = tuple(dict(zip(choices, values, strict=True)) for values in itertools.product(*choices.values()))
-        return Cell(method, score, merged, tried if choices else ())
+        return Cell(method, score, merged, tuple(combinations(choices)) if choices else ())
 
     def _epochs(self, merged: Settings) -> Settings:
         """Whole numbers of epochs, as large parts of `overrides["epochs"]` as they are of the table's own."""
@@ -112,7 +112,7 @@ class Cell:
     def again(self, seed: int, number: int, row: Row) -> Run:
         """Training with the chosen setting on all images, for as long as was best."""
         assert row.metrics is not None
-        return self.run(seed, {**self.tried[number], "stop_at": max(1, row.metrics["best_step"])})
+        return self.run(seed, {**self.tried[number], "stop_at": refit_length(row.metrics["best_step"])})
 
     def run(self, seed: int, more: Settings) -> Run:
         """A run with some more settings."""
@@ -154,7 +154,7 @@ def carry_out_table(table: Table, carry_out: CarryOut, *, seeds: int, choose: Ch
     """Run all cells, one seed of all of them after the other; what several cells share is run once."""
     cells = table.cells()
     plan = [run for seed in range(seeds) for cell in cells.values() for run in cell.runs(seed, choose)]
-    rows = _carried(plan, carry_out)
+    rows = carried(plan, carry_out)
     found = {
         place: [[rows[run.identity] for run in cell.runs(seed, choose)] for seed in range(seeds)]
         for place, cell in cells.items()
@@ -165,7 +165,7 @@ def carry_out_table(table: Table, carry_out: CarryOut, *, seeds: int, choose: Ch
         for place, numbers in picked.items()
         if choose == "validation" and _usable(found[place], numbers)
     }
-    rows |= _carried([run for runs in more.values() for run in runs], carry_out)
+    rows |= carried([run for runs in more.values() for run in runs], carry_out)
     return {
         place: _score(
             cell,
@@ -181,7 +181,7 @@ def carry_out_table(table: Table, carry_out: CarryOut, *, seeds: int, choose: Ch
 def metrics_of(table: Table, carry_out: CarryOut, *, seeds: int) -> dict[tuple[str, str], list[dict[str, Any]]]:
     """The metrics of every cell, one a seed, of a table without searches."""
     cells = table.cells()
-    rows = _carried([cell.run(seed, {}) for seed in range(seeds) for cell in cells.values()], carry_out)
+    rows = carried([cell.run(seed, {}) for seed in range(seeds) for cell in cells.values()], carry_out)
     found = {place: [rows[cell.run(seed, {}).identity] for seed in range(seeds)] for place, cell in cells.items()}
     for row in itertools.chain.from_iterable(found.values()):
         _must_have_run(row)
@@ -191,11 +191,6 @@ def metrics_of(table: Table, carry_out: CarryOut, *, seeds: int) -> dict[tuple[s
 def _must_have_run(row: Row) -> None:
     if row.metrics is None:
         raise PactrainError(f"a run of {row.kind} failed; the next call tries it again:\n{row.error}")
-
-
-def _carried(plan: Sequence[Run], carry_out: CarryOut) -> dict[str, Row]:
-    unique = list({run.identity: run for run in plan}.values())
-    return {row.identity: row for row in carry_out(unique)} if unique else {}
 
 
 def _usable(found: Sequence[Sequence[Row]], numbers: Sequence[int]) -> bool:

@@ -1,20 +1,16 @@
-"""Lightning: `LitPosterior` trains a posterior with Lightning's Trainer.
+"""Lightning: `LitPosterior` trains what `pactrain.prepare` has made with Lightning's Trainer.
 
-A LightningModule of one's own changes in four places: make `self.posterior` and `self.bound` in `__init__`; in `training_step`
-call `self.posterior(x)` instead of the network, with `reduction="none"`, and return `self.bound(losses, self.posterior).total`;
-in `configure_optimizers` pass `self.posterior.parameters()`.  `validation_step` goes on calling the network: the mean.
+A LightningModule of one's own changes in three places: make `prepared = pactrain.prepare(network, data)` and `self.posterior =
+prepared.posterior` in `__init__`; in `training_step` call `self.posterior(x)` instead of the network; in `configure_optimizers` return
+`prepared.optimizer` and `prepared.schedule`.  `validation_step` goes on calling the network: the mean.
 """
 
 from typing import Any
 
-import torch
 from torch import Tensor
 
-from pactrain.bounds.base import Bound
-from pactrain.bounds.unbounded import Unbounded
-from pactrain.distributions.posterior import Posterior
-from pactrain.problem.losses import AnyLoss, Loss, per_example, resolve
 from pactrain.runtime.errors import PactrainError
+from pactrain.training.prepare import Prepared
 
 try:
     from lightning import LightningModule
@@ -23,42 +19,38 @@ except ImportError as error:
 
 
 class LitPosterior(LightningModule):
-    """A posterior trained by minimising `bound`; checkpoints hold the means, the log-stds and the prior.
+    """A posterior trained by Lightning; checkpoints hold the means, the log-stds, the prior and the optimiser.
 
-    loss: a name or `loss(predict, batch)`; by default cross-entropy for integer targets, mse for others.
-    lr:   Adam's rate for all parameters.
+    Args:
+        prepared: What `pactrain.prepare` returned; its `epochs` is the number that the schedule reckons with.
     """
 
-    def __init__(
-        self, posterior: Posterior, bound: Unbounded | Bound, *, loss: str | AnyLoss | None = None, lr: float = 1e-3
-    ) -> None:
+    def __init__(self, prepared: Prepared) -> None:
         super().__init__()
-        self.posterior, self.bound, self.loss, self.lr = posterior, bound, loss, lr
+        self.prepared, self.posterior = prepared, prepared.posterior
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The mean network's output."""
         return self.posterior.model(*args, **kwargs)
 
     def training_step(self, batch: Any, _: int) -> Tensor:
-        """The bound at one draw of the weights."""
-        losses = per_example(resolve(self.loss, batch), self.posterior, batch)
-        objective = self.bound(losses, self.posterior)
-        self.log_dict({"bound": objective.total, "risk": objective.risk, "kl": objective.kl}, prog_bar=True)
-        return objective.total
+        """The mean loss at one draw of the weights."""
+        risk = self.prepared.objective(batch)
+        self.log("risk", risk, prog_bar=True)
+        return risk
 
     def validation_step(self, batch: Any, _: int) -> None:
         """The mean network's loss, and its accuracy or mean squared error."""
-        loss = resolve(self.loss, batch)
-        if not isinstance(loss, Loss):
-            self.log("val_loss", per_example(loss, self.posterior.model, batch).mean(), prog_bar=True)
-            return
+        loss = self.prepared.loss
         losses, scores = loss.with_score(self.posterior.model, batch)
         self.log("val_loss", losses.mean(), prog_bar=True, batch_size=len(losses))
-        name, value = (
-            ("val_accuracy", 1 - scores.mean()) if loss.task == "classification" else ("val_mse", scores.mean())
-        )
-        self.log(name, value, prog_bar=True, batch_size=len(losses))
+        if scores is not None:
+            name, value = (
+                ("val_mse", scores.mean()) if loss.task == "regression" else ("val_accuracy", 1 - scores.mean())
+            )
+            self.log(name, value, prog_bar=True, batch_size=len(losses))
 
-    def configure_optimizers(self) -> torch.optim.Optimizer:
-        """Adam on means, log-stds and the prior's log-stds."""
-        return torch.optim.Adam((p for p in self.posterior.parameters() if p.requires_grad), lr=self.lr)
+    def configure_optimizers(self) -> Any:
+        """The optimiser and the schedule of the rules, one step of the schedule after each step of training."""
+        schedule = {"scheduler": self.prepared.schedule, "interval": "step"}
+        return {"optimizer": self.prepared.optimizer, "lr_scheduler": schedule}

@@ -1,4 +1,4 @@
-"""Hugging Face: `PACBayesTrainer` is a `Trainer` with another loss and another optimiser, and nothing else."""
+"""Hugging Face: `PACBayesTrainer` is a `Trainer` with another loss and another optimiser."""
 
 from pathlib import Path
 from typing import Any
@@ -6,14 +6,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pactrain.bounds.unbounded import Unbounded
+from pactrain.bounds.base import Bound
 from pactrain.distributions.posterior import Posterior
-from pactrain.distributions.prior import Prior
-from pactrain.problem.losses import AnyLoss, per_example, resolve
+from pactrain.problem.losses import AnyLoss, per_example
 from pactrain.rules.presets import AUTO
 from pactrain.runtime.errors import PactrainError
 from pactrain.runtime.files import load_state, save_state
-from pactrain.scan.estimate import estimate_moment
+from pactrain.training.prepare import Prepared, prepare
 from pactrain.training.state import unique_state
 
 try:
@@ -22,20 +21,23 @@ except ImportError as error:
     raise PactrainError("PACBayesTrainer needs transformers: pip install 'pactrain[transformers]'") from error
 
 SCANNED = 128
-"""Examples on which the prior is scanned: encoders are dear, and the scan makes a hundred and fifty passes."""
+"""Most examples on which the prior is scanned: encoders are dear, and the scan makes a hundred and fifty passes."""
 
 POSTERIOR = "posterior.safetensors"
 
 
 class PACBayesTrainer(Trainer):
-    """Trains by minimising the bound over means, log-stds and prior; frozen parameters stay frozen, so adapters just work.
+    """Trains a posterior over the model's weights as `fit` does; frozen parameters stay frozen, so adapters just work.
 
-    The model's weights at the start are the prior's mean.  The prior is scanned when the optimiser is made.  `posterior` and
-    `bound` (after `train()`) serve `pactrain.certify` and `posterior.predict`; evaluation uses the mean network.
+    The model's weights at the start are the prior's mean.  When training begins, `pactrain.prepare` scans the prior and chooses
+    stds, γ and the learning rate.  After `train()`, `prepared`, `posterior` and `bound` serve `pactrain.certify` and
+    `posterior.predict`; evaluation uses the mean network.  Gradient accumulation adds up the gradients of several draws.
 
-    delta: probability with which the bound may fail.
-    loss:  a name or `loss(predict, batch)`; by default by the type of the labels.
-    Everything else is as in `Trainer`; its rate is the rate of all parameters, its weight decay is not used.
+    Args:
+        delta: Probability with which the bound may fail.
+        prior: "layer", "tensor" or "model": what shares one standard deviation.
+        loss: As in `pactrain.fit`; labels of a causal language model are its inputs, each token predicted from those before it.
+        *args, **kwargs: As in `Trainer`; of its arguments, the learning rate and the weight decay are not used.
     """
 
     optimizer: Any
@@ -44,34 +46,46 @@ class PACBayesTrainer(Trainer):
         self, *args: Any, delta: float = 0.05, prior: str = "layer", loss: str | AnyLoss | None = None, **kwargs: Any
     ) -> None:
         super().__init__(*args, **kwargs)
-        self.posterior = Posterior(self.model, Prior(per=prior))  # type: ignore[arg-type]
-        self.bound: Unbounded | None = None
-        self.bound_delta, self.example_loss = delta, loss
-        self.restored = False
+        self.model_accepts_loss_kwargs = False  # ours is a mean, which accumulation has to divide
+        self.bound_delta, self.prior_groups, self.example_loss = delta, prior, loss
+        self.prepared: Prepared | None = None
+
+    @property
+    def posterior(self) -> Posterior:
+        """The distribution that is trained."""
+        return self._prepare().posterior
+
+    @property
+    def bound(self) -> Bound:
+        """The bound that is minimised."""
+        return self._prepare().bound
+
+    def _prepare(self) -> Prepared:
+        """Everything that has to be known before the first step, from the weights as they are at the first call."""
+        if self.prepared is None:
+            assert self.model is not None
+            device, seed = self.args.device, int(self.args.seed)
+            self.prepared = prepare(
+                self.model, self.get_train_dataloader(), self.example_loss, prior=self.prior_groups,
+                preset=AUTO.replace(scan_examples=SCANNED), delta=self.bound_delta, seed=seed, device=device,
+            )  # fmt: skip
+        return self.prepared
 
     def create_optimizer(self, *_: Any, **__: Any) -> torch.optim.Optimizer:
-        """Scan the prior, choose where the stds start, and make Adam."""
+        """The optimiser of the rules, with their rate; its schedule is the Trainer's."""
         if self.optimizer is None:
-            data: Any = self.train_dataset
-            if not hasattr(data, "__len__"):
-                raise PactrainError("the bound counts the training examples: train_dataset must have a length")
-            batches, posterior, n = self.get_train_dataloader(), self.posterior, len(data)
-            moment = estimate_moment(
-                posterior, batches, self.example_loss, n=n, max_examples=SCANNED, seed=self.args.seed, draws=AUTO.draws
-            )
-            self.bound = Unbounded(n, self.bound_delta, moment=moment)
-            if not self.restored:  # a checkpoint is read before the optimiser is made
-                posterior.reset_std(AUTO.start_std(posterior, self.bound))
-            trained = [p for p in posterior.parameters() if p.requires_grad]
-            self.optimizer = torch.optim.Adam(trained, lr=self.args.learning_rate)
+            prepared = self._prepare()
+            for group, rate in zip(prepared.optimizer.param_groups, prepared.schedule.base_lrs, strict=True):
+                group["lr"] = group["initial_lr"] = rate
+            self.optimizer = prepared.optimizer
         made: torch.optim.Optimizer = self.optimizer
         return made
 
     def compute_loss(
         self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
     ) -> Any:
-        """While training, the bound at one draw of the weights; otherwise the model's own loss at the mean."""
-        if not model.training or self.bound is None:
+        """While training, the mean loss at one draw of the weights; otherwise the model's own loss at the mean."""
+        if not model.training or self.prepared is None:
             return super().compute_loss(model, inputs, return_outputs, num_items_in_batch)
         outputs: list[Any] = []
 
@@ -79,8 +93,7 @@ class PACBayesTrainer(Trainer):
             outputs.append(self.posterior(*args, **named))
             return outputs[-1]
 
-        losses = per_example(resolve(self.example_loss, inputs), predict, dict(inputs))
-        total: Tensor = self.bound(losses, self.posterior).total.to(losses.dtype)
+        total: Tensor = per_example(self.prepared.loss, predict, dict(inputs)).mean()
         return (total, outputs[-1]) if return_outputs else total
 
     def _save(self, output_dir: str | None = None, state_dict: Any = None) -> None:
@@ -90,8 +103,8 @@ class PACBayesTrainer(Trainer):
         save_state(Path(output_dir or str(self.args.output_dir)) / POSTERIOR, own, {})
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, *args: Any, **kwargs: Any) -> None:
+        self._prepare()  # from the weights before training, which are the prior's mean
         super()._load_from_checkpoint(resume_from_checkpoint, *args, **kwargs)
-        self.restored = True
         kept, _ = load_state(Path(resume_from_checkpoint) / POSTERIOR)
         with torch.no_grad():
             for name, tensor in kept.items():

@@ -17,10 +17,20 @@ BLOCKS: dict[int, Sequence[Sequence[int]]] = {
 
 
 def cnn(layers: int = 9, *, classes: int = 10, channels: int = 3, width: float = 1.0) -> nn.Sequential:
-    """CNN9, CNN13 or CNN15; `width` scales every hidden layer.
+    """Build CNN9, CNN13 or CNN15 for 32×32 images.
 
-    >>> sum(p.numel() for p in cnn(9).parameters())
-    5851338
+    Args:
+        layers: 9, 13 or 15.
+        classes: Number of outputs.
+        channels: Channels of an image.
+        width: Factor on the width of every hidden layer.
+
+    Returns:
+        The network, with torch's default initialisation.
+
+    Example:
+        >>> sum(p.numel() for p in cnn(9).parameters())
+        5851338
     """
     blocks = BLOCKS[layers]
     built: list[nn.Module] = []

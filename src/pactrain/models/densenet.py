@@ -31,10 +31,21 @@ class DenseLayer(nn.Module):
 def densenet(
     layers: int = 121, *, classes: int = 10, channels: int = 3, width: float = 1.0, norm: Norm = "batch"
 ) -> nn.Sequential:
-    """DenseNet121; `width` scales the growth and with it every layer.
+    """Build DenseNet121 for 32×32 images.
 
-    >>> sum(p.numel() for p in densenet(121).parameters())
-    6956298
+    Args:
+        layers: 121.
+        classes: Number of outputs.
+        channels: Channels of an image.
+        width: Factor on the width of every hidden layer.
+        norm: "batch", or "group" where a certificate is wanted.
+
+    Returns:
+        The network, with torch's default initialisation.
+
+    Example:
+        >>> sum(p.numel() for p in densenet(121).parameters())
+        6956298
     """
     growth = max(1, round(GROWTH * width))
     before = 2 * growth

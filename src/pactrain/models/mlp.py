@@ -8,7 +8,21 @@ from torch import nn
 
 
 def mlp(inputs: int, outputs: int, *, widths: Sequence[int] = (256, 256), seed: int = 0) -> nn.Sequential:
-    """Hidden ReLU layers of the given widths, torch's default initialisation drawn from `seed`."""
+    """Build a multilayer perceptron with ReLU and torch's default initialisation.
+
+    Args:
+        inputs: Number of features.
+        outputs: Number of classes or targets.
+        widths: Widths of the hidden layers.
+        seed: Decides the initial weights.
+
+    Returns:
+        The network.
+
+    Example:
+        >>> len(mlp(4, 3, widths=(32,)))
+        3
+    """
     sizes = [inputs, *widths]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)

@@ -12,9 +12,10 @@ from pactrain.distributions.prior import fresh_source
 from pactrain.models.image import IMAGE_MODELS, image_model, is_image_model
 from pactrain.models.mlp import mlp
 from pactrain.runtime.errors import PactrainError
+from pactrain.runtime.gave_up import Refused, refusing
 
 GRAPH_MODELS = ("gcn", "gat", "sage", "appnp")
-MLP = r"mlp(?::(\d+(?:-\d+)*))?"
+MLP = r"mlp(?::([1-9]\d*(?:-[1-9]\d*)*))?"
 
 
 def chosen_model(name: str | None, encoder: Encoder) -> str:
@@ -53,6 +54,18 @@ def source_of(name: str, seed: int) -> str | None:
 def make_model(name: str, inputs: int, outputs: int, seed: int) -> nn.Module:
     """A network by name, or from a function in the user's own file."""
     check_model(name)
+    if ".py:" in name:
+        return _from_file(name, inputs, outputs, seed)
+    try:
+        return _named(name, inputs, outputs, seed)
+    except (RuntimeError, MemoryError, OverflowError) as error:
+        reason = str(error).partition("\n")[0]
+        raise PactrainError(
+            f"model {name!r} cannot be built for {inputs} inputs and {outputs} outputs: {reason}"
+        ) from error
+
+
+def _named(name: str, inputs: int, outputs: int, seed: int) -> nn.Module:
     if name in GRAPH_MODELS:
         from pactrain.models.graph import graph_model
 
@@ -62,20 +75,28 @@ def make_model(name: str, inputs: int, outputs: int, seed: int) -> nn.Module:
         return mlp(inputs, outputs, widths=widths, seed=seed)
     if name == "linear":
         return mlp(inputs, outputs, widths=[], seed=seed)
-    if is_image_model(name):
-        return image_model(name, inputs, outputs, seed=seed)
+    return image_model(name, inputs, outputs, seed=seed)
+
+
+def _from_file(name: str, inputs: int, outputs: int, seed: int) -> nn.Module:
+    """What a function in the user's own file returns; whatever else the file does ends in an error that says so."""
     path, _, function = name.rpartition(":")
     spec = importlib.util.spec_from_file_location("pactrain_user_model", path)
     if spec is None or spec.loader is None:
         raise PactrainError(f"{path} cannot be imported")
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    make = getattr(module, function, None)
-    if not callable(make):
-        raise PactrainError(f"{path} has no function {function!r}")
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        model = make(inputs, outputs)
+    try:
+        refusing(spec.loader.exec_module)(module)
+        make = getattr(module, function, None)
+        if not callable(make):
+            raise PactrainError(f"{path} has no function {function!r}")
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            model = refusing(make)(inputs, outputs)
+    except Refused as refused:
+        raise PactrainError(f"{name} could not be run: {refused}") from refused.error
+    except SystemExit as end:
+        raise PactrainError(f"{name} ended the program (exit code {end.code}) instead of returning a network") from end
     if not isinstance(model, nn.Module):
         raise PactrainError(f"{function} of {path} returned {type(model).__name__}, not a torch module")
     return model

@@ -31,10 +31,21 @@ class Block(nn.Module):
 def resnet(
     layers: int = 18, *, classes: int = 10, channels: int = 3, width: float = 1.0, norm: Norm = "batch"
 ) -> nn.Sequential:
-    """ResNet18 or ResNet34; `width` scales every layer.
+    """Build ResNet18 or ResNet34 for 32×32 images.
 
-    >>> sum(p.numel() for p in resnet(18).parameters())
-    11173962
+    Args:
+        layers: 18 or 34.
+        classes: Number of outputs.
+        channels: Channels of an image.
+        width: Factor on the width of every hidden layer.
+        norm: "batch", or "group" where a certificate is wanted.
+
+    Returns:
+        The network, with torch's default initialisation.
+
+    Example:
+        >>> sum(p.numel() for p in resnet(18).parameters())
+        11173962
     """
     before = max(1, round(64 * width))
     built: list[nn.Module] = [

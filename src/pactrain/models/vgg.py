@@ -19,10 +19,21 @@ Of their three fully connected layers an image of 32×32 needs the last only, as
 def vgg(
     layers: int = 13, *, classes: int = 10, channels: int = 3, width: float = 1.0, norm: Norm = "batch"
 ) -> nn.Sequential:
-    """VGG13 or VGG19; `width` scales every layer.
+    """Build VGG13 or VGG19 for 32×32 images.
 
-    >>> sum(p.numel() for p in vgg(13).parameters())
-    9416010
+    Args:
+        layers: 13 or 19.
+        classes: Number of outputs.
+        channels: Channels of an image.
+        width: Factor on the width of every hidden layer.
+        norm: "batch", or "group" where a certificate is wanted.
+
+    Returns:
+        The network, with torch's default initialisation.
+
+    Example:
+        >>> sum(p.numel() for p in vgg(13).parameters())
+        9416010
     """
     built: list[nn.Module] = []
     before = channels

@@ -88,13 +88,24 @@ def augmented(
     shape: tuple[int, int, int] | None = None,
     counts: int = 1,
 ) -> Augmented:
-    """An `(X, y)` pair, or a TensorDataset, with random changes of X for `fit` and for plain training.
+    """Change images at random in every training step of `fit` and of plain training.
 
-    transform: "flip_crop", "flip", "crop", or a function of a batch of inputs and a generator.
-    shape:     (channels, height, width) where X holds rows of pixels.
-    counts:    a heuristic of the paper, which took 128: the training objective counts every example so many times, as if its
-               changed copies were examples of their own.  They are not independent, so nothing is proved with that n;
-               the certificate counts every example once.
+    Args:
+        data: An `(X, y)` pair, or a TensorDataset.
+        transform: "flip_crop", "flip", "crop", or a function of a batch of inputs and a generator.
+        shape: (channels, height, width) where X holds rows of pixels.
+        counts: A heuristic of the paper, which took 128: the training objective counts every example so many times, as if its
+            changed copies were examples of their own.  They are not independent, so nothing is proved with that n;
+            the certificate counts every example once.
+
+    Returns:
+        Data for `fit`.
+
+    Raises:
+        PactrainError: The data is no pair of arrays, or the transform is not known.
+
+    Example:
+        >>> data = augmented((torch.rand(8, 3, 32, 32), torch.zeros(8, dtype=torch.long)), "flip")
     """
     if counts < 1:
         raise PactrainError(f"counts={counts}: every example counts at least once")

@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from pactrain.problem.batches import Batches
-from pactrain.problem.losses import AnyLoss, LabelsLoss, Loss, per_row
+from pactrain.problem.losses import LabelsLoss, Loss, per_row
+from pactrain.problem.weights import RowWeighted
 from pactrain.runtime.gave_up import Refused, gave_up, refusing
 
 LEVELS = 19
@@ -24,11 +25,13 @@ class ConstantAnswer:
     errors:  0-1 error of each row (share of wrong pixels or tokens where a row has several); None for other tasks.
     losses:  loss of each row by the constant that is best in the mean; None where the loss takes no constant.
     several: True if a row has several classes to tell: pixels, tokens.
+    targets: the targets of a regression, in their own units.
     """
 
     errors: Tensor | None
     losses: Tensor | None
     several: bool = False
+    targets: Tensor | None = None
 
     @property
     def error(self) -> float | None:
@@ -44,10 +47,17 @@ class ConstantAnswer:
         """Mean loss with each row's loss cut off at `limit`."""
         return None if self.losses is None else float(self.losses.clamp(max=limit).mean())
 
+    def by_squares(self, of: Callable[[Tensor], Tensor]) -> float | None:
+        """The smallest mean of a function of a row's squared error that a constant has."""
+        if self.targets is None:
+            return None
+        squares = (per_row((self.targets - level).square()) for level in _levels(self.targets))
+        return min(float(of(x).double().mean()) for x in squares)
+
 
 @torch.no_grad()
 def best_constant(
-    batches: Batches, loss: AnyLoss, *, like: Tensor | None = None, losses: bool = True
+    batches: Batches, loss: Loss, *, like: Tensor | None = None, losses: bool = True
 ) -> ConstantAnswer | None:
     """The best constant answer on the rows of `batches`; None for a callable, which does not say what its targets are.
 
@@ -58,28 +68,30 @@ def best_constant(
     losses: False leaves out the losses.
 
     >>> from pactrain.problem.batches import TensorBatches
-    >>> from pactrain.problem.losses import LOSSES
+    >>> from pactrain.problem.named_losses import LOSSES
     >>> rows = TensorBatches((torch.zeros(4, 1), torch.tensor([0, 1, 1, 1])), 4)
     >>> best_constant(rows, LOSSES["cross_entropy"]).error
     0.25
     """
-    if not isinstance(loss, Loss):
+    if loss.task is None:
         return None
     target = torch.cat([_target(loss, batch) for batch in batches.ordered()])
-    tried = _Tried(loss, like) if losses else None
-    if isinstance(loss, LabelsLoss):
-        return _labels(target, tried)
+    tried = _Tried(loss, like) if losses and not isinstance(loss, RowWeighted) else None
+    if loss.several_labels:
+        return _labels(target, tried, logits=not (isinstance(loss, LabelsLoss) and loss.threshold))
     if loss.task == "regression":
         exact = target.double()
-        return ConstantAnswer(None, None if tried is None else tried.rows(_levels(exact), exact))
+        rows = None if tried is None else tried.rows(_levels(exact), exact)
+        return ConstantAnswer(None, rows, targets=exact * loss.unit)
     if target.is_floating_point():
-        return _classes(target.long(), tried) if torch.equal(target, target.round()) else None
-    return _classes(target, tried)
+        hard = target.ndim == 1 and torch.equal(target, target.round())
+        return _classes(target.long(), tried, loss) if hard else None
+    return _classes(target, tried, loss)
 
 
 def _target(loss: Loss, batch: Any) -> Tensor:
     def nothing(*_: Any, **__: Any) -> Tensor:
-        return torch.zeros(0)
+        return torch.zeros(0, device="cpu")
 
     return loss.read(nothing, batch)[1]
 
@@ -91,19 +103,23 @@ def _levels(target: Tensor) -> list[Tensor]:
     return [target.mean(0), *(ordered[at] for at in places)]
 
 
-def _classes(target: Tensor, tried: "_Tried | None") -> ConstantAnswer:
-    counts = torch.bincount(target.reshape(-1).clamp(min=0)).double()
+def _classes(target: Tensor, tried: "_Tried | None", loss: Loss) -> ConstantAnswer:
+    counts = torch.bincount(target[target != loss.ignore].clamp(min=0)).double()
     shares = counts / counts.sum()
-    wrong = per_row((target != int(shares.argmax())).double())
+    wrong = loss.rows((target != int(shares.argmax())).double(), target)
     return ConstantAnswer(wrong, None if tried is None else tried.classes(shares, target), target.ndim > 1)
 
 
-def _labels(target: Tensor, tried: "_Tried | None") -> ConstantAnswer:
+def _labels(target: Tensor, tried: "_Tried | None", *, logits: bool) -> ConstantAnswer:
     rows = target.reshape(len(target), -1)
     patterns, counts = rows.unique(dim=0, return_counts=True)
     wrong = (rows != patterns[counts.argmax()]).any(1).double()
+    if target.ndim > 2:  # pixels, of which the share that is wrong counts
+        wrong = (rows != rows.double().mean().round()).double().mean(1)
     shares = target.double().mean(0).clamp(1e-12, 1 - 1e-12)
-    return ConstantAnswer(wrong, None if tried is None else tried.rows([shares.logit()], target.double()))
+    return ConstantAnswer(
+        wrong, None if tried is None else tried.rows([shares.logit() if logits else shares], target.double())
+    )
 
 
 @dataclass(frozen=True)
@@ -133,7 +149,7 @@ class _Tried:
 
         def at(dtype: torch.dtype) -> list[Tensor]:
             tables = [self._losses(o.to(every.device, dtype).expand(number, -1), every) for o in outputs]
-            return [per_row(table[target.clamp(min=0)]) for table in tables]
+            return [self.loss.rows(table[target.clamp(min=0)], target) for table in tables]
 
         return self._first([partial(at, dtype) for dtype in self._dtypes()])
 

@@ -12,10 +12,20 @@ from pactrain.runtime.errors import PactrainError
 ACTIVATIONS = (nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.PReLU, nn.ELU, nn.SELU, nn.GELU, nn.SiLU, nn.Mish, nn.Tanh)
 """Layers that dropout is put behind in a network that has no Dropout layer."""
 
+DROPOUT = 0.2
+"""What is dropped behind each activation where nothing is charged for how far training moves the weights, as the field does: while a
+prior is trained on rows of its own (MNIST, seed 0, certified with it 2.8 to 2.9 %, without 3.06 %), and block by block."""
+
 
 def can_drop(model: nn.Module) -> bool:
     """Has the network a place for dropout?"""
     return any(isinstance(m, (_DropoutNd, *ACTIVATIONS)) for m in model.modules())
+
+
+def dropout_rate(model: nn.Module) -> float | None:
+    """The rate for a network that has activations to drop and no Dropout layers of its own; None for any other."""
+    own = any(isinstance(m, _DropoutNd) for m in model.modules())
+    return DROPOUT if can_drop(model) and not own else None
 
 
 @contextmanager

@@ -58,7 +58,7 @@ def _chosen(data: Any, role: str) -> Tensor:
     if own != "train_mask" and masks["train_mask"] is not None:
         raise DataError(f"the {role} graph has a train_mask and no {own}: say in {own} which nodes to use")
     taken = [mask for mask in masks.values() if mask is not None]
-    return ~torch.stack(taken).any(0) if taken else torch.ones(len(data.x), dtype=torch.bool)
+    return ~torch.stack(taken).any(0) if taken else torch.ones(len(data.x), dtype=torch.bool, device=data.x.device)
 
 
 def _mask(data: Any, name: str) -> Tensor | None:

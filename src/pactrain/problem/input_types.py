@@ -6,9 +6,10 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from pactrain.problem.batches import Batches, TensorBatches
-from pactrain.problem.losses import AnyLoss, Loss, per_example, predict_batch, refusing_loss
+from pactrain.problem.batches import Batches
+from pactrain.problem.losses import Loss, per_example
 from pactrain.problem.module_modes import restored_buffers, restored_modes
+from pactrain.problem.predictions import predict_batch
 from pactrain.runtime.errors import PactrainError
 from pactrain.runtime.gave_up import Refused, gave_up, refusing
 
@@ -19,19 +20,20 @@ MOST = 4
 """Inputs in whole numbers up to which any of them may be changed without the others."""
 
 
-def as_network_takes(model: nn.Module, batches: Batches, loss: AnyLoss) -> Batches:
+def as_network_takes(model: nn.Module, batches: Batches, loss: Loss) -> Batches:
     """The data with amounts to be learned as floating-point numbers, and those of the inputs that the network takes in no other way, or
     that it makes into such numbers itself."""
     dtype = next((p.dtype for p in model.parameters() if p.is_floating_point()), None)
-    if not isinstance(batches, TensorBatches) or dtype is None:
+    table = batches.table
+    if table is None or dtype is None:
         return batches
-    *inputs, target = batches.tensors
-    if isinstance(loss, Loss) and loss.task == "regression" and _whole(target):
+    *inputs, target = table.tensors
+    if loss.task == "regression" and _whole(target):
         target = target.to(dtype)
     whole = [i for i, part in enumerate(inputs) if _whole(part)]
     if whole:
         inputs = _inputs(model, loss, inputs, target, whole, dtype)
-    batches.tensors = (*inputs, target)
+    table.tensors = (*inputs, target)
     return batches
 
 
@@ -40,7 +42,7 @@ def _whole(part: Tensor) -> bool:
 
 
 def _inputs(
-    model: nn.Module, loss: AnyLoss, inputs: list[Tensor], target: Tensor, whole: list[int], dtype: torch.dtype
+    model: nn.Module, loss: Loss, inputs: list[Tensor], target: Tensor, whole: list[int], dtype: torch.dtype
 ) -> list[Tensor]:
     """The inputs with as few of the `whole` ones changed as the network asks for."""
 
@@ -69,17 +71,17 @@ def _inputs(
 
 
 @torch.no_grad()
-def _tried(model: nn.Module, loss: AnyLoss, inputs: list[Tensor], target: Tensor) -> Tensor | Exception:
+def _tried(model: nn.Module, loss: Loss, inputs: list[Tensor], target: Tensor) -> Tensor | Exception:
     """What a few rows give in eval mode, or why they give nothing, there or in training."""
     batch = tuple(part[:TRIED] for part in (*inputs, target))
     try:
         with restored_modes(model), restored_buffers(model), torch.random.fork_rng(devices=[]):
             for mode in (True, False):
                 model.train(mode)
-                if isinstance(loss, Loss):
+                if loss.of_outputs:
                     out = predict_batch(refusing(model), batch)[0]
                 else:
-                    out = per_example(refusing_loss(loss), refusing(model), batch)
+                    out = per_example(loss.guarded(), refusing(model), batch)
     except PactrainError as error:
         return error.error if isinstance(error, Refused) else error
     return out

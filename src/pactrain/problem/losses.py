@@ -1,76 +1,243 @@
-"""Losses with one value per example, their declared range, and how a batch is read."""
+"""The type of all losses: one value per example, a declared range, and the kind of target."""
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar, Literal
 
-import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from pactrain.problem.graph_nodes import Nodes
+from pactrain.problem.predictions import Predict, integers_beside_inputs, predict_batch
 from pactrain.runtime.errors import DataError, PactrainError
 from pactrain.runtime.gave_up import refusing
 
-Predict = Callable[..., Any]
 PerExample = Callable[[Tensor, Tensor], Tensor]
+BatchLoss = Callable[[Predict, Any], Tensor]
 Probabilities = Callable[[Tensor], Tensor]
 Task = Literal["classification", "regression"]
 
 CLIP = 1e-4
 """Smallest probability a clipped cross-entropy sees, as is usual in this field; it is then at most ln(1/CLIP)."""
 
-TARGET_KEYS = ("labels", "label", "target", "targets", "y")
+CLIPPED = ("cross_entropy", "binary_cross_entropy")
+"""Losses without an upper limit that are clipped where one is needed."""
 
 
 @dataclass(frozen=True)
 class Loss:
-    """A named loss: `per_example(output, target)`, its range, and the kind of target it takes."""
+    """A loss of the network's output and a target, with one value per example.
+
+    Attributes:
+        name: What messages, configurations and certificates call it.
+        per_example: Function of the output and the target of a batch; returns one row per example, whose values are averaged.
+        task: "classification" (targets are class numbers, scored by the 0-1 error) or "regression" (targets are amounts, scored by
+            the root mean squared error); None where it is not known, as for a callable.
+        low: Smallest value of the loss.
+        high: Largest value of the loss; infinity if it has none.  Bounds for losses in [0, 1] need a finite one.
+        unit: What 1 means in the target's own units; the root mean squared error is multiplied by it.
+        probabilities: Function that turns the network's output into probabilities; None if there is no such function.
+        class_dim: Dimension of the output that holds one score per class; -1 for tokens as Hugging Face has them, (N, T, C).
+        one_hot: True if targets hold a one at their class and zeros elsewhere, instead of class numbers.
+        ignore: Class number of pixels or tokens that have no label; an example's loss is the mean over the others.
+
+    Example:
+        >>> import torch
+        >>> def brier(output, target):
+        ...     return (output.softmax(1) - torch.nn.functional.one_hot(target, output.shape[1])).square().sum(1)
+        >>> loss = Loss("brier", brier, "classification", low=0.0, high=2.0)
+        >>> loss(torch.nn.Identity(), (torch.zeros(3, 2), torch.tensor([0, 1, 1])))
+        tensor([0.5000, 0.5000, 0.5000])
+    """
 
     name: str
     per_example: PerExample
-    task: Task
+    task: Task | None
     low: float = 0.0
-    high: float = float("inf")
-    unit: float = 1.0  # what 1 means in the target's own units, for the rmse
-    probabilities: Probabilities | None = None  # what turns the network's output into probabilities, if anything does
+    high: float = math.inf
+    unit: float = 1.0
+    probabilities: Probabilities | None = None
+    class_dim: int = 1
+    one_hot: bool = False
+    ignore: int = -100
+
+    of_outputs: ClassVar[bool] = True
+    """True if an example's loss follows from its own row of the network's output and its target: examples may then be computed
+    together (vmap), and outputs and targets may be scaled."""
+
+    several_labels: ClassVar[bool] = False
+    """True if an example has several labels, each of which is there or not."""
 
     def __call__(self, predict: Predict, batch: Any) -> Tensor:
         """Per-example losses of a batch."""
-        return per_row(self.per_example(*self.read(predict, batch)))
+        output, target = self.read(predict, batch)
+        return self.rows(self.per_example(output, target), target)
 
     def read(self, predict: Predict, batch: Any) -> tuple[Tensor, Tensor]:
-        """The network's output on a batch, and the target in the type that the loss takes: class numbers of any, amounts in whole numbers."""
+        """The network's output on a batch, its classes in dimension 1, and the target in the type that the loss takes."""
         output, target = predict_batch(predict, batch)
+        if self.class_dim != 1 and output.ndim > 2:
+            output = output.movedim(self.class_dim, 1)
+        if self.one_hot:
+            return output, target.argmax(1)
         if target.is_floating_point() or target.is_complex():
+            return output, target
+        if self.task is None:
             return output, target
         return output, target.long() if self.task == "classification" else target.to(output.dtype)
 
-    def with_score(self, predict: Predict, batch: Any) -> tuple[Tensor, Tensor]:
-        """Per-example losses, and per-example 0-1 errors (classification) or squared errors (regression)."""
+    def with_score(self, predict: Predict, batch: Any) -> tuple[Tensor, Tensor | None]:
+        """Per-example losses, and per-example 0-1 errors (classification) or squared errors (regression); None if the task is not known."""
         output, target = self.read(predict, batch)
         if self.task == "classification":
-            _check_classes(output, target, self.name)
-        losses = per_row(self.per_example(output, target))
+            check_classes(output, target, self.name, self.ignore)
+        losses = self.rows(self.per_example(output, target), target)
+        if self.task is None:
+            return losses, None
         if self.task == "classification":
-            return losses, per_row((output.argmax(1) != target).double())
+            most_likely = (
+                target.argmax(1) if target.shape == output.shape else target
+            )  # probabilities, or class numbers
+            return losses, self.rows((output.argmax(1) != most_likely).double(), target)
         return losses, per_row((output.reshape(target.shape) - target).double().mul(self.unit).square())
+
+    def rows(self, values: Tensor, target: Tensor) -> Tensor:
+        """One value per example: the mean over its pixels, tokens or outputs, of classes over those that have a label."""
+        if values.ndim <= 1 or self.task != "classification" or values.shape != target.shape:
+            return per_row(values)
+        labelled = (target != self.ignore).flatten(1)
+        return (values.flatten(1) * labelled).sum(1) / labelled.sum(1).clamp(min=1)
+
+    def names_classes(self, batch: Any) -> bool:
+        """True if classes are predicted; where the task is not known, if integers stand beside the inputs."""
+        return integers_beside_inputs(batch) if self.task is None else self.task == "classification"
+
+    @property
+    def full_name(self) -> str:
+        """The name in a configuration: of a callable, that of the user's function."""
+        return self.name
+
+    @property
+    def title(self) -> str:
+        """The name in a statement of a certificate."""
+        return f"{self.name.replace('_', '-')} loss"
+
+    @property
+    def clip(self) -> float | None:
+        """The largest value of the loss after clipping; None if there is no natural clip."""
+        if self.name in CLIPPED:
+            return math.log(1 / CLIP)
+        return self.high if math.isfinite(self.high) and self.low == 0 else None
+
+    def clipped(self) -> "Loss":
+        """The loss brought to [0, 1] for bounds that need it: cross-entropy with probabilities of at least `CLIP`.
+
+        Returns:
+            Clipped cross-entropy, or a loss with a finite range scaled by it.
+
+        Raises:
+            PactrainError: If the loss has no upper limit.
+        """
+        own, low, span = self.per_example, self.low, self.high - self.low
+        if self.name in CLIPPED:
+            limit, name = math.log(1 / CLIP), f"clipped_{self.name}"
+            return replace(self, name=name, per_example=lambda o, t: own(o, t).clamp(max=limit) / limit, high=1.0)
+        if math.isfinite(span):
+            name = f"scaled_{self.name}"
+            return replace(self, name=name, per_example=lambda o, t: (own(o, t) - low) / span, low=0.0, high=1.0)
+        raise _unlimited(self.name)
+
+    def guarded(self) -> "Loss":
+        """The loss with the user's part of it guarded by `refusing`."""
+        return replace(self, per_example=refusing(self.per_example))
 
 
 @dataclass(frozen=True)
 class LabelsLoss(Loss):
-    """A loss for examples with several labels, each there (1) or not (0); an example is wrong if any of them is."""
+    """A loss for labels that are each there (1) or not (0): one per example, several, or one per pixel.
+
+    An example with several labels is wrong if any of them is; of pixels the share that is wrong counts.
+
+    Attributes:
+        threshold: Output above which a label is predicted to be there: 0 for logits, 0.5 for probabilities.
+    """
+
+    threshold: float = 0.0
+
+    several_labels: ClassVar[bool] = True
 
     def with_score(self, predict: Predict, batch: Any) -> tuple[Tensor, Tensor]:
         """Per-example losses and per-example 0-1 errors."""
-        output, target = predict_batch(predict, batch)
+        output, target = self.read(predict, batch)
+        check_labels(target)
         losses = per_row(self.per_example(output, target))
-        return losses, ((output > 0) != (target > 0)).flatten(1).any(1).double()
+        wrong = (output.reshape(target.shape) > self.threshold) != (target > 0.5)
+        return losses, (wrong.flatten(1).any(1) if target.ndim == 2 else per_row(wrong.double())).double()
+
+    def rows(self, values: Tensor, target: Tensor) -> Tensor:
+        """One value per example: the mean over its labels."""
+        return per_row(values)
 
 
-CustomLoss = Callable[[Predict, Any], Tensor]
-AnyLoss = Loss | CustomLoss
+@dataclass(frozen=True)
+class NextTokenLoss(Loss):
+    """A loss of tokens, each predicted from those before it, as causal language models are trained."""
+
+    def read(self, predict: Predict, batch: Any) -> tuple[Tensor, Tensor]:
+        """The output at every token but the last, and the token after it."""
+        output, target = super().read(predict, batch)
+        return (output[:, :, :-1] if output.ndim > 2 else output), target[:, 1:]
+
+
+def _no_outputs(output: Tensor, target: Tensor) -> Tensor:
+    raise PactrainError("a loss(predict, batch) reads batches itself; it is no function of an output and a target")
+
+
+@dataclass(frozen=True)
+class CallableLoss(Loss):
+    """A user's callable `loss(predict, batch)`, which says nothing about its task, range or targets.
+
+    Attributes:
+        function: The user's callable.
+    """
+
+    function: BatchLoss = field(kw_only=True)
+
+    of_outputs: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, function: BatchLoss) -> "CallableLoss":
+        """Wrap a callable."""
+        return cls("custom", _no_outputs, None, function=function)
+
+    def __call__(self, predict: Predict, batch: Any) -> Tensor:
+        """What the user's callable returns."""
+        return self.function(predict, batch)
+
+    def with_score(self, predict: Predict, batch: Any) -> tuple[Tensor, None]:
+        """Per-example losses; there is no score."""
+        return per_example(self, predict, batch), None
+
+    @property
+    def full_name(self) -> str:
+        """The name of the user's function or class."""
+        return str(getattr(self.function, "__qualname__", type(self.function).__name__))
+
+    @property
+    def title(self) -> str:
+        """The name in a statement of a certificate."""
+        return "loss"
+
+    def clipped(self) -> Loss:
+        """Nothing is known of the range."""
+        raise _unlimited("your loss")
+
+    def guarded(self) -> Loss:
+        """The loss with the user's callable guarded by `refusing`."""
+        return replace(self, function=refusing(self.function))
+
+
+AnyLoss = Loss | BatchLoss | PerExample
+"""What public functions take as `loss=`, beside names; `as_loss` makes it a `Loss`."""
 
 
 def per_row(values: Tensor) -> Tensor:
@@ -78,221 +245,7 @@ def per_row(values: Tensor) -> Tensor:
     return values if values.ndim <= 1 else values.flatten(1).mean(1)
 
 
-def names_classes(loss: "AnyLoss", batch: Any) -> bool:
-    """Are classes predicted?  For a callable, which does not say, integers beside the inputs are taken for them."""
-    if isinstance(loss, Loss):
-        return loss.task == "classification"
-    parts = (
-        list(batch.values()) if isinstance(batch, Mapping) else list(batch) if isinstance(batch, (tuple, list)) else []
-    )
-    target = parts[-1] if parts else getattr(batch, "y", None)
-    if isinstance(batch, Mapping):
-        target = next((batch[k] for k in TARGET_KEYS if k in batch), target)
-    return isinstance(target, Tensor) and not target.is_floating_point()
-
-
-def predict_batch(predict: Predict, batch: Any) -> tuple[Tensor, Tensor]:
-    """Call the network on a batch `(inputs, target)`, `(input, input, …, target)` or a mapping with a target key."""
-    if isinstance(batch, Mapping):
-        key = next((k for k in TARGET_KEYS if k in batch), None)
-        if key is None:
-            raise DataError(
-                f"a batch is a mapping with keys {sorted(map(str, batch))} and none of them is a target "
-                f"({', '.join(TARGET_KEYS)}); rename it, or pass loss=callable(predict, batch)"
-            )
-        output = predict(**{k: v for k, v in batch.items() if k != key})
-        return scores_of(output), batch[key]
-    if isinstance(batch, Nodes):
-        scores = scores_of(predict(batch.x, batch.edge_index))
-        return (scores[batch.nodes] if len(scores) else scores), batch.y
-    if not isinstance(batch, (tuple, list)) or len(batch) < 2:
-        raise DataError(
-            f"a batch must be (inputs, target) or a mapping, not {type(batch).__name__}; write (X, y) in round brackets, "
-            "since a list is a list of batches, or pass loss=callable(predict, batch) to read a batch your way"
-        )
-    *inputs, target = batch
-    if len(inputs) == 1 and isinstance(inputs[0], Mapping):
-        return scores_of(predict(**inputs[0])), target
-    if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)):
-        return scores_of(predict(*inputs[0])), target
-    return scores_of(predict(*inputs)), target
-
-
-def scores_of(output: Any) -> Tensor:
-    """The tensor in what a network returned."""
-    scores = (
-        output["logits"] if isinstance(output, Mapping) and "logits" in output else getattr(output, "logits", output)
-    )
-    if not isinstance(scores, Tensor):
-        raise DataError(
-            f"the network returned {type(output).__name__}, not a tensor; pass loss=callable(predict, batch) to read it"
-        )
-    return scores
-
-
-def _cross_entropy(output: Tensor, target: Tensor) -> Tensor:
-    return F.cross_entropy(output, target, reduction="none")
-
-
-def _softmax(output: Tensor) -> Tensor:
-    return output.softmax(1)
-
-
-def _binary_cross_entropy(output: Tensor, target: Tensor) -> Tensor:
-    return F.binary_cross_entropy_with_logits(_match(output, target), target.to(output.dtype), reduction="none")
-
-
-def _hinge(output: Tensor, target: Tensor) -> Tensor:
-    return F.multi_margin_loss(output, target, reduction="none") * output.shape[1]
-
-
-def _mse(output: Tensor, target: Tensor) -> Tensor:
-    return (_match(output, target) - target).square()
-
-
-def _l1(output: Tensor, target: Tensor) -> Tensor:
-    return (_match(output, target) - target).abs()
-
-
-def _huber(output: Tensor, target: Tensor) -> Tensor:
-    return F.huber_loss(_match(output, target), target, reduction="none")
-
-
-def _log_cosh(output: Tensor, target: Tensor) -> Tensor:
-    error = _match(output, target) - target
-    return error + F.softplus(-2 * error) - torch.log(torch.tensor(2.0, dtype=error.dtype, device=error.device))
-
-
-def _check_classes(output: Tensor, target: Tensor, name: str) -> None:
-    if output.ndim < 2 or output.shape[1] < 2:
-        raise DataError(
-            f"{name} needs one score for each class, two at least; the network's output has shape {tuple(output.shape)} "
-            "(whole numbers as targets are taken for classes; where they are amounts, pass loss='mse')"
-        )
-    if target.ndim != output.ndim - 1:
-        raise DataError(f"the target has shape {tuple(target.shape)}; it must hold one class number an example")
-    low, high = int(target.min()), int(target.max())
-    if low < 0 or high >= output.shape[1]:
-        raise DataError(
-            f"the classes are {low} to {high}; a network with {output.shape[1]} scores knows 0 to {output.shape[1] - 1}"
-        )
-
-
-def _match(output: Tensor, target: Tensor) -> Tensor:
-    if output.shape == target.shape:
-        return output
-    if output.numel() == target.numel() and len(output) == len(target):
-        return output.reshape(target.shape)
-    raise DataError(
-        f"the network's output has shape {tuple(output.shape)} and the target {tuple(target.shape)}; "
-        "they must hold the same number of values an example"
-    )
-
-
-def quantile(level: float) -> Loss:
-    """The pinball loss whose minimiser is the `level` quantile."""
-    if not 0 < level < 1:
-        raise PactrainError(f"quantile level {level} must lie strictly between 0 and 1")
-
-    def pinball(output: Tensor, target: Tensor) -> Tensor:
-        error = target - _match(output, target)
-        return torch.maximum(level * error, (level - 1) * error)
-
-    return Loss(f"quantile:{level:g}", pinball, "regression")
-
-
-LOSSES: dict[str, Loss] = {
-    "cross_entropy": Loss("cross_entropy", _cross_entropy, "classification", probabilities=_softmax),
-    "hinge": Loss("hinge", _hinge, "classification"),
-    "mse": Loss("mse", _mse, "regression"),
-    "l1": Loss("l1", _l1, "regression"),
-    "huber": Loss("huber", _huber, "regression"),
-    "log_cosh": Loss("log_cosh", _log_cosh, "regression"),
-    "quantile": quantile(0.5),
-}
-
-
-MULTILABEL = LabelsLoss("binary_cross_entropy", _binary_cross_entropy, "classification", probabilities=torch.sigmoid)
-"""Cross-entropy of each label, averaged over an example's labels."""
-
-
-def weighted(loss: Loss, weights: Tensor) -> Loss:
-    """The loss with each class counted by its weight."""
-    own = loss.per_example
-    return replace(loss, name=f"weighted_{loss.name}", per_example=lambda o, t: own(o, t) * weights.to(o)[t])
-
-
-def clipped(loss: AnyLoss) -> Loss:
-    """The loss brought to [0, 1] for bounds that need it: cross-entropy with probabilities of at least `CLIP`.
-
-    A loss with a declared finite range is scaled; for any other the user has to say how.
-    """
-    if isinstance(loss, Loss) and loss.name == "cross_entropy":
-        limit = math.log(1 / CLIP)
-        return Loss(
-            "clipped_cross_entropy",
-            lambda o, t: _cross_entropy(o, t).clamp(max=limit) / limit,
-            loss.task,
-            high=1.0,
-            probabilities=loss.probabilities,
-        )
-    if isinstance(loss, Loss) and math.isfinite(loss.high) and math.isfinite(loss.low):
-        own, low, span = loss.per_example, loss.low, loss.high - loss.low
-        return Loss(f"scaled_{loss.name}", lambda o, t: (own(o, t) - low) / span, loss.task, high=1.0, unit=loss.unit)
-    name = loss.name if isinstance(loss, Loss) else "your loss"
-    raise PactrainError(
-        f"this bound needs a loss in [0, 1] and {name} has no upper limit; use cross_entropy, a pactrain.Loss with low and high, "
-        "or a bound for unbounded losses (auto, cgf, paper, subgaussian, cgf_rodriguez)"
-    )
-
-
-def resolve(loss: str | AnyLoss | None, first_batch: Any) -> AnyLoss:
-    """The loss asked for; by default cross-entropy for integer targets and mse for floating-point ones."""
-    if loss is None:
-        return LOSSES["cross_entropy" if _integer_target(first_batch) else "mse"]
-    if isinstance(loss, str):
-        name, _, level = loss.partition(":")
-        if name == "quantile" and level:
-            try:
-                return quantile(float(level))
-            except ValueError:
-                raise PactrainError(f"loss {loss!r}: {level!r} is not a number between 0 and 1") from None
-        if loss not in LOSSES:
-            raise PactrainError(
-                f"loss {loss!r} is not known; use one of {', '.join(LOSSES)} (quantile:0.9 for another level), "
-                "or a callable loss(predict, batch) that returns one value per example"
-            )
-        return LOSSES[loss]
-    if isinstance(loss, torch.nn.modules.loss._Loss) or getattr(loss, "__module__", None) == F.__name__:
-        raise PactrainError(
-            f"{getattr(loss, '__name__', type(loss).__name__)} takes (output, target), and loss= a callable (predict, batch): name one "
-            f"of {', '.join(LOSSES)}, or wrap it, as in "
-            "lambda predict, batch: F.cross_entropy(predict(batch[0]), batch[1], reduction='none')"
-        )
-    return loss
-
-
-def _integer_target(batch: Any) -> bool:
-    def peek(*_: Any, **__: Any) -> Tensor:
-        return torch.zeros(0)
-
-    _, target = predict_batch(peek, batch)
-    if not isinstance(target, Tensor):
-        raise DataError(f"the target is {type(target).__name__}, not a tensor; pass loss=callable(predict, batch)")
-    return not target.is_floating_point()
-
-
-def loss_name(loss: AnyLoss) -> str:
-    """What a loss is called."""
-    return loss.name if isinstance(loss, Loss) else getattr(loss, "__qualname__", type(loss).__name__)
-
-
-def refusing_loss(loss: AnyLoss) -> AnyLoss:
-    """The loss with the user's part of it guarded by `refusing`."""
-    return replace(loss, per_example=refusing(loss.per_example)) if isinstance(loss, Loss) else refusing(loss)
-
-
-def per_example(loss: AnyLoss, predict: Predict, batch: Any) -> Tensor:
+def per_example(loss: Loss, predict: Predict, batch: Any) -> Tensor:
     """Per-example losses, checked to be a non-empty vector."""
     losses = loss(predict, batch)
     if not isinstance(losses, Tensor) or losses.ndim != 1 or not len(losses):
@@ -304,11 +257,52 @@ def per_example(loss: AnyLoss, predict: Predict, batch: Any) -> Tensor:
     return losses
 
 
-def named_loss(name: str | None, kind: Literal["classification", "regression"], *, unit: float = 1.0) -> Loss:
-    """The loss asked for (by default the usual one) with its scores in the target's unit; it must fit the kind of target."""
-    default = "cross_entropy" if kind == "classification" else "mse"
-    loss = resolve(name or default, None)
-    if not isinstance(loss, Loss) or loss.task != kind:
-        fitting = ", ".join(k for k, v in LOSSES.items() if v.task == kind)
-        raise PactrainError(f"loss {name!r} does not fit a {kind} target; use one of {fitting}")
-    return replace(loss, unit=unit)
+def check_classes(output: Tensor, target: Tensor, name: str, ignore: int) -> None:
+    """Refuse outputs and targets that do not belong to classes.
+
+    Raises:
+        DataError: With what does not fit, and what to do.
+    """
+    if output.ndim < 2 or output.shape[1] < 2:
+        raise DataError(
+            f"{name} needs one score for each class, two at least; the network's output has shape {tuple(output.shape)} "
+            "(whole numbers as targets are taken for classes; where they are amounts, pass loss='mse'; for one logit and "
+            "targets of 0 and 1, loss='binary_cross_entropy')"
+        )
+    if target.is_floating_point() and target.shape == output.shape:  # probabilities of the classes
+        return
+    if target.shape != output.shape[:1] + output.shape[2:]:
+        raise DataError(
+            f"the target has shape {tuple(target.shape)} and the output {tuple(output.shape)}, its classes in dimension 1; "
+            "the target must hold one class number an example (or pixel, or token)"
+        )
+    labelled = target != ignore
+    if not bool(labelled.reshape(len(target), -1).any(1).all()):
+        row = int((~labelled.reshape(len(target), -1).any(1)).nonzero()[0])
+        raise DataError(f"row {row} of a batch has no label but {ignore}, which stands for none; drop such rows")
+    low, high = int(target[labelled].min()), int(target[labelled].max())
+    if low < 0 or high >= output.shape[1]:
+        raise DataError(
+            f"the classes are {low} to {high}; a network with {output.shape[1]} scores knows 0 to {output.shape[1] - 1}"
+        )
+
+
+def check_labels(target: Tensor) -> None:
+    """Refuse labels outside [0, 1].
+
+    Raises:
+        DataError: With the range that was found.
+    """
+    low, high = float(target.min()), float(target.max())
+    if low < 0 or high > 1:
+        raise DataError(
+            f"the targets go from {low:g} to {high:g}; labels are 0 (not there) or 1 (there). "
+            "Where they are amounts, pass loss='mse'"
+        )
+
+
+def _unlimited(name: str) -> PactrainError:
+    return PactrainError(
+        f"this bound needs a loss in [0, 1] and {name} has no upper limit; use cross_entropy, a pactrain.Loss with low and high, "
+        "or a bound for unbounded losses (auto, cgf, paper, subgaussian, cgf_rodriguez)"
+    )

@@ -9,12 +9,18 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm, _NormBase
 from torch.nn.parameter import is_lazy
 
-from pactrain.problem.losses import AnyLoss
+from pactrain.problem.losses import Loss
 
 
 def batch_norms(model: nn.Module) -> list[_NormBase]:
     """The layers (BatchNorm, and InstanceNorm if asked to) that keep running statistics."""
     return [m for m in model.modules() if isinstance(m, _NormBase) and m.track_running_stats]
+
+
+def own_buffers(model: nn.Module) -> dict[str, Tensor]:
+    """All buffers by name, but for the running statistics of `batch_norms`."""
+    normed = {id(b) for m in batch_norms(model) for b in m.buffers()}
+    return {name: b for name, b in model.named_buffers() if id(b) not in normed}
 
 
 def trains_batch_norm(model: nn.Module) -> bool:
@@ -79,7 +85,7 @@ def batch_statistics(model: nn.Module) -> Iterator[None]:
 
 
 @torch.no_grad()
-def estimate_batch_norm(model: nn.Module, batches: Iterable[Any], loss: AnyLoss) -> bool:
+def estimate_batch_norm(model: nn.Module, batches: Iterable[Any], loss: Loss) -> bool:
     """Set the running statistics of BatchNorm to those of the data at the present weights.  False if there are none."""
     norms = batch_norms(model)
     if not norms:

@@ -1,75 +1,205 @@
 """What is to be learned: the data as batches, and the losses on them."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import nn
 
-from pactrain.problem.batches import Batches, TensorBatches, as_batches, check_columns
+from pactrain.problem.as_loss import as_loss
+from pactrain.problem.batches import Batches, PriorRows, TensorBatches, split_numbers
 from pactrain.problem.input_types import as_network_takes
-from pactrain.problem.losses import AnyLoss, per_example, refusing_loss, resolve
+from pactrain.problem.losses import AnyLoss, Loss, per_example
 from pactrain.problem.module_modes import restored_buffers, restored_modes
-from pactrain.problem.scores import class_shares
+from pactrain.problem.read_data import as_batches, check_columns
+from pactrain.problem.scores import Metrics, class_shares
+from pactrain.problem.weights import ClassWeight, RowWeighted, weigh_classes, weigh_rows
 from pactrain.runtime import distributed
 from pactrain.runtime.errors import DataError, PactrainError
 from pactrain.runtime.gave_up import gave_up, is_torchs, refusing
+from pactrain.runtime.seeds import prior_seed
+
+FIRST_HALF, START, COUNTED_BLOCKS = 0.5, 0.4, 10
+"""For the progressive certificate: part of the rows that it does not count, part of them that is trained on first, and
+blocks of the rows that it counts."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """Data to train on, data to look at, and a loss."""
+    """What is to be learned: data, and a loss.
+
+    Attributes:
+        batches: The examples to train on, which the bound counts.
+        test: Examples that are only looked at.
+        sample: A batch, from which shapes are seen, and whether classes are learned.
+        loss: The user's own loss, which is measured.
+        trained_on: The same loss, or clipped to [0, 1] where the bound needs it.
+        prior_rows: Examples on which the prior is trained first; the bound does not count them.
+        blocks: Further examples, which the network is judged by before it is trained on them, one block after the other.
+        metrics: The user's own scores.
+    """
 
     batches: Batches
     test: Batches | None
-    sample: Any  # a batch, from which shapes are seen, and whether classes are learned
-    loss: AnyLoss  # the user's own, which is measured
-    trained_on: AnyLoss  # the same, or clipped to [0, 1] where the bound needs it
+    sample: Any
+    loss: Loss
+    trained_on: Loss
+    prior_rows: PriorRows | None = None
+    blocks: tuple[TensorBatches, ...] = ()
+    metrics: Metrics = field(default_factory=dict)
+
+    def grown(self, blocks: int) -> "Problem":
+        """The same problem with so many of its blocks among the examples to train on."""
+        table = self.batches.table
+        assert table is not None or not self.blocks
+        if table is None or not blocks:
+            return self
+        return replace(self, batches=table.joined(self.blocks[:blocks]), blocks=self.blocks[blocks:])
 
     def training_sample(self) -> Any:
         """As many examples as a training step sees."""
-        if not isinstance(self.batches, TensorBatches):
-            return self.sample
-        return tuple(t[: self.batches.batch_size] for t in self.batches.tensors)
+        table = self.batches.table
+        return self.sample if table is None else tuple(t[: table.batch_size] for t in table.tensors)
 
     def class_shares(self) -> list[float]:
         """Shares of the classes among the training data; empty where they are not known."""
         return class_shares(self.batches, self.loss) or []
 
 
-def read_problem(
-    model: nn.Module,
-    data: Any,
-    *,
-    test: Any,
-    loss: str | AnyLoss | None,
-    trained_on: Callable[[AnyLoss], AnyLoss],
-    batch_size: Callable[[int], int],
-    device: torch.device,
-) -> Problem:
+@dataclass(frozen=True, kw_only=True)
+class Reading:
+    """How data is to be read.
+
+    Attributes:
+        loss: A name, the user's own function, or None for the usual loss of such targets.
+        batch_size: From the number of examples to that of a batch.
+        device: Where the data goes.
+        trained_on: From the loss that is measured to the one that is trained on.
+        prior_data: Part of the examples on which the prior is trained.
+        progressive: True if the examples are to be met block by block.
+        seed: Chooses these examples, and the order of blocks.
+        class_weight: Weights of the classes in the loss.
+        sample_weight: Weights of the training rows in the loss.
+        metrics: The user's own scores.
+    """
+
+    loss: str | AnyLoss | None
+    batch_size: Callable[[int], int]
+    device: torch.device
+    trained_on: Callable[[Loss], Loss] = lambda loss: loss
+    prior_data: float = 0.0
+    progressive: bool = False
+    seed: int = 0
+    class_weight: ClassWeight | None = None
+    sample_weight: Any = None
+    metrics: Metrics = field(default_factory=dict)
+
+
+def read_problem(model: nn.Module, data: Any, test: Any, reading: Reading) -> Problem:
     """Read the data onto the device, as the network takes it, and find the loss that fits it.
 
-    trained_on: from the loss that is measured to the one that is trained on.
-    batch_size: from the number of examples to that of a batch.
+    Args:
+        model: The network that is to be trained.
+        data: The training data, in any form that `fit` takes.
+        test: Test data, or None.
+        reading: How they are read.
+
+    Returns:
+        The problem, with rows for the prior set aside if `reading` asks for them.
+
+    Raises:
+        DataError: The data is empty, or cannot be divided as asked.
     """
+    batch_size, device = reading.batch_size, reading.device
     batches, held_out = read_batches(model, data, batch_size, device, "training"), None
     if test is not None:
         held_out = read_batches(model, test, batch_size, device, "test")
-    if distributed.world() > 1 and not isinstance(batches, TensorBatches):
+    if distributed.world() > 1 and batches.table is None:
         raise DataError("several processes can share an (X, y) pair or a TensorDataset, not batches of your own making")
     sample = next(iter(batches.ordered()), None)
     if sample is None:
         raise DataError("the training data has no batch")
-    loss = resolve(loss, sample)
+    loss = as_loss(reading.loss, sample, model)
     for part in (batches, held_out):
         if part is not None:
             channels_last(model, as_network_takes(model, part, loss), loss)
     if held_out is not None:
         check_columns(batches, held_out)
-    if isinstance(batches, TensorBatches):
+    loss = _weighted(loss, batches, held_out, reading)
+    if batches.table is not None:
         sample = next(batches.ordered())
-    return Problem(batches, held_out, sample, loss, trained_on(loss))
+    problem = Problem(batches, held_out, sample, loss, reading.trained_on(loss), metrics=reading.metrics)
+    if reading.progressive:
+        return in_blocks(problem, reading.seed)
+    return set_aside(problem, reading.prior_data, reading.seed) if reading.prior_data else problem
+
+
+def read_held_out(model: nn.Module, data: Any, loss: Loss, reading: Reading, role: str) -> Batches:
+    """Rows that are not trained on, as the network takes them; raises DataError if they cannot be read."""
+    batches = read_batches(model, data, reading.batch_size, reading.device, role)
+    channels_last(model, as_network_takes(model, batches, loss), loss)
+    return batches
+
+
+def _weighted(loss: Loss, batches: Batches, held_out: Batches | None, reading: Reading) -> Loss:
+    """The loss with the weights that were asked for; weights of rows become a part of the batches."""
+    if reading.class_weight is not None:
+        loss = weigh_classes(loss, reading.class_weight, batches)
+    if reading.sample_weight is None:
+        return loss
+    weigh_rows(batches, reading.sample_weight, loss)
+    if held_out is not None:
+        weigh_rows(held_out, None, loss)
+    return RowWeighted.of(loss)
+
+
+def set_aside(problem: Problem, part: float, seed: int) -> Problem:
+    """Set part of the rows aside for the prior; the bound counts the rest.
+
+    Raises:
+        DataError: The rows cannot be told apart, or are too few.
+        PactrainError: `part` does not lie between 0 and 1.
+    """
+    table = problem.batches.table
+    if table is None:
+        raise DataError("prior_data needs an (X, y) pair or a TensorDataset, whose rows can be told apart")
+    if not 0 < part < 1:
+        raise PactrainError(f"prior_data={part} must lie between 0 and 1: the part of the data the prior is trained on")
+    first, rest = table.split(part, prior_seed(seed))
+    if not len(first) or not len(rest):
+        raise DataError(f"prior_data={part} of {len(table)} rows leaves one of the two parts empty")
+    return replace(problem, batches=rest, prior_rows=first)
+
+
+def first_part(prior_data: float, certificate: str) -> float:
+    """Part of the training rows that no statement counts, from which encodings may be learned; 0 where all are counted."""
+    return FIRST_HALF if certificate == "progressive" else prior_data
+
+
+def in_blocks(problem: Problem, seed: int) -> Problem:
+    """Put the rows in random order, and keep all but the first of them back in blocks.
+
+    The first block belongs to the first half of the rows, the others make up the second half.
+
+    Raises:
+        DataError: The rows cannot be told apart, are too few, or have no classes to be wrong about.
+    """
+    table = problem.batches.table
+    if table is None:
+        raise DataError(
+            'certificate="progressive" needs an (X, y) pair or a TensorDataset, whose rows can be told apart'
+        )
+    if problem.loss.task != "classification":
+        raise DataError('certificate="progressive" counts wrong classes, and this is no classification; use "standard"')
+    n, half = len(table), round(FIRST_HALF * len(table))
+    start = round(START * n)
+    if not 0 < start < half < n:
+        raise DataError(f'certificate="progressive" needs at least 5 rows, and there are {n}')
+    ends = [half + (n - half) * i // COUNTED_BLOCKS for i in range(COUNTED_BLOCKS + 1)]
+    order = torch.cat(split_numbers(n, FIRST_HALF, prior_seed(seed)))
+    first, *blocks = table.reordered(order).blocks([start, *ends])
+    return replace(problem, batches=first, blocks=tuple(blocks))
 
 
 def read_batches(
@@ -79,21 +209,17 @@ def read_batches(
     size = len(data) if isinstance(data, torch.utils.data.Dataset) and hasattr(data, "__len__") else None
     dtype = next((p.dtype for p in model.parameters() if p.is_floating_point()), None)
     batches = as_batches(data, batch_size=batch_size(size) if size else None, device=device, dtype=dtype, role=role)
-    if isinstance(batches, TensorBatches):
-        batches.batch_size = batch_size(len(batches))
+    if batches.table is not None:
+        batches.table.batch_size = batch_size(len(batches.table))
     return batches
 
 
-def counts(batches: Batches) -> int:
-    """How often the training objective counts an example: once, unless a heuristic for augmented data says otherwise."""
-    return batches.counts if isinstance(batches, TensorBatches) else 1
-
-
-def channels_last(model: nn.Module, batches: Batches, loss: AnyLoss) -> None:
+def channels_last(model: nn.Module, batches: Batches, loss: Loss) -> None:
     """Lay images out with their channels last where the network has 2-d convolutions and takes them so: the same numbers, sooner."""
-    if not isinstance(batches, TensorBatches) or not any(isinstance(m, nn.Conv2d) for m in model.modules()):
+    table = batches.table
+    if table is None or not any(isinstance(m, nn.Conv2d) for m in model.modules()):
         return
-    images, *others = batches.tensors
+    images, *others = table.tensors
     if images.ndim != 4 or not images.is_floating_point():
         return
     trial = (images[:2].to(memory_format=torch.channels_last), *(t[:2] for t in others))
@@ -102,10 +228,10 @@ def channels_last(model: nn.Module, batches: Batches, loss: AnyLoss) -> None:
         with restored_modes(model), restored_buffers(model):
             for mode in (True, False):
                 model.train(mode)
-                losses = per_example(refusing_loss(loss), refusing(model), trial)
+                losses = per_example(loss.guarded(), refusing(model), trial)
                 torch.autograd.grad(losses.sum(), params, allow_unused=True)
     except (PactrainError, RuntimeError) as error:  # a network that calls view(), say, needs the usual layout
         if not is_torchs(error):
             gave_up("Images were not laid out with their channels last", error, instead="training takes longer")
         return
-    batches.tensors = (images.to(memory_format=torch.channels_last), *others)
+    table.tensors = (images.to(memory_format=torch.channels_last), *others)

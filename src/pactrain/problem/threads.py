@@ -17,7 +17,7 @@ from torch.nn.parameter import is_lazy
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.flop_counter import flop_registry
 
-from pactrain.problem.losses import AnyLoss
+from pactrain.problem.losses import Loss
 from pactrain.problem.module_modes import evaluating, restored_buffers
 from pactrain.runtime import distributed
 from pactrain.runtime.gave_up import Refused, refusing
@@ -34,7 +34,7 @@ CHOSEN_BY_USER = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 @contextmanager
-def threads_for(model: nn.Module, batch: Any, loss: AnyLoss) -> Iterator[int]:
+def threads_for(model: nn.Module, batch: Any, loss: Loss) -> Iterator[int]:
     """Inside the block torch has as many threads as `batch` occupies; on leaving, as many as before.
 
     A number that the user has set, in the environment or by `torch.set_num_threads`, stays.  So does that of an outer block.
@@ -69,7 +69,7 @@ def threads_by_work(work: float, most: int) -> int:
     return max(1, int(min(most, work // FLOPS_PER_THREAD)))
 
 
-def work_in(model: nn.Module, batch: Any, loss: AnyLoss) -> float:
+def work_in(model: nn.Module, batch: Any, loss: Loss) -> float:
     """Floating-point operations of one forward pass over the batch, and what the weights take, in the same unit."""
     params = list(model.parameters())
     if any(is_lazy(p) for p in params):  # a forward pass would give it a shape; what to do is said later
@@ -81,7 +81,7 @@ def work_in(model: nn.Module, batch: Any, loss: AnyLoss) -> float:
 
 
 @torch.no_grad()
-def _run(counter: "_Counter", model: nn.Module, batch: Any, loss: AnyLoss) -> None:
+def _run(counter: "_Counter", model: nn.Module, batch: Any, loss: Loss) -> None:
     """Count one pass; what is wrong with a network or its data is said, with advice, where it is next used."""
     with suppress(Refused), counter:
         refusing(loss)(model, batch)

@@ -3,13 +3,14 @@
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
 
-from pactrain.problem.batches import Batches, TensorBatches
-from pactrain.problem.losses import AnyLoss
+from pactrain.problem.batches import Batches
+from pactrain.problem.losses import Loss
 from pactrain.problem.module_modes import batch_statistics
 from pactrain.problem.scores import Scores, measure
 from pactrain.runtime.errors import DataError, PactrainError
@@ -40,8 +41,35 @@ def shapes_named(sample: Any) -> Iterator[None]:
         ) from error
 
 
-def look_at_data(model: nn.Module, batches: Batches, loss: AnyLoss) -> tuple[Scores, int]:
-    """The untrained network's scores, n, and the number of batches an epoch."""
+@dataclass(frozen=True)
+class Untrained:
+    """What the untrained network shows on its training data.
+
+    Attributes:
+        scores: Its scores.
+        steps: Number of batches per epoch.
+    """
+
+    scores: Scores
+    steps: int
+
+    @property
+    def n(self) -> int:
+        """Number of examples."""
+        return int(self.scores["n"])
+
+    @property
+    def loss(self) -> float:
+        """Mean loss."""
+        return self.scores["loss"]
+
+
+def look_at_data(model: nn.Module, batches: Batches, loss: Loss) -> Untrained:
+    """Measure the untrained network, and count examples and batches.
+
+    Raises:
+        DataError: The loss is not finite.
+    """
     steps = 0
 
     def counted() -> Iterator[Any]:
@@ -52,11 +80,10 @@ def look_at_data(model: nn.Module, batches: Batches, loss: AnyLoss) -> tuple[Sco
 
     with batch_statistics(model):
         scores = measure(model, counted(), loss)
-    if isinstance(batches, TensorBatches):
-        steps = batches.steps
+    steps = batches.steps or steps
     if not math.isfinite(scores["loss"]):
         raise DataError(
             f"the loss of the untrained network is {scores['loss']}; look for NaN or huge values in the inputs and "
             "targets, and for a logarithm or a division by zero in the loss"
         )
-    return scores, steps
+    return Untrained(scores, steps)

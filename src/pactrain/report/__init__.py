@@ -4,12 +4,14 @@ write_report([Path("runs/digits")])                   # runs/digits/report.html 
 write_figures([Path("runs/digits")], Path("figures"))
 """
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pactrain.report.canvas import Format
 from pactrain.runtime.errors import PactrainError, RunError
 from pactrain.runtime.files import write_atomic
+from pactrain.runtime.untrusted import made_from
 
 
 def write_report(runs: list[Path], out: Path | None = None) -> Path:
@@ -22,7 +24,7 @@ def write_report(runs: list[Path], out: Path | None = None) -> Path:
     path = out or (runs[0] if len(runs) == 1 else Path())
     if path.is_dir() or not path.suffix:
         path = path / "report.html"
-    content = page(read_runs(runs))
+    content = made_from(runs[0], lambda paths: page(read_runs(paths)), runs)
     try:
         write_atomic(path, content)
     except OSError as error:
@@ -37,18 +39,18 @@ def write_figures(runs: list[Path], folder: Path, form: Format = "svg") -> list[
     from pactrain.report.read import read_runs
 
     try:
-        return save(drawings(read_runs(runs)), folder, form)
+        return save(made_from(folder, lambda paths: drawings(read_runs(paths)), runs), folder, form)
     except OSError as error:
         raise PactrainError(f"the figures could not be written to {folder}: {error}") from error
 
 
 def summaries(runs: list[Path]) -> list[dict[str, Any]]:
     """The numbers of each run as plain values."""
-    from pactrain.report.read import read_runs
+    from pactrain.report.read import Run, read_runs
     from pactrain.report.words import proved, trained
 
-    return [
-        {
+    def summary(path: Path, run: Run) -> dict[str, Any]:
+        return {
             "run": str(path),
             "data": run.data,
             "model": run.model,
@@ -59,5 +61,5 @@ def summaries(runs: list[Path]) -> list[dict[str, Any]]:
             "trained": trained(run),
             "stated": proved(run),
         }
-        for path, run in zip(runs, read_runs(runs), strict=True)
-    ]
+
+    return [made_from(path, partial(summary, path), run) for path, run in zip(runs, read_runs(runs), strict=True)]

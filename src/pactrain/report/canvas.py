@@ -161,3 +161,24 @@ def logarithmic(axes: "Axes", values: Sequence[float], *, axis: Literal["x", "y"
     line.set_major_locator(LogLocator(numticks=6))
     line.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
     line.set_minor_formatter(NullFormatter())
+
+
+def large_numbers(axes: "Axes") -> None:
+    """Few ticks, thousands as k and millions as M: long numbers would overlap."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    for line in (axes.xaxis, axes.yaxis):
+        line.set_major_locator(MaxNLocator(5))
+        line.set_major_formatter(FuncFormatter(lambda value, _: tick(value)))
+
+
+def tick(value: float) -> str:
+    """A number as short as a tick's label has to be.
+
+    >>> tick(250_000), tick(1_500_000), tick(0.25)
+    ('250k', '1.5M', '0.25')
+    """
+    for size, letter in ((1e6, "M"), (1e3, "k")):
+        if abs(value) >= 10 * size or (size == 1e6 and abs(value) >= size):
+            return f"{value / size:g}{letter}"
+    return f"{value:g}"

@@ -20,7 +20,9 @@ from pactrain.report.canvas import (
     thin,
 )
 from pactrain.report.read import Record, Run
-from pactrain.report.words import measure, shown
+from pactrain.report.words import measure, sentence
+from pactrain.runs.sentences import noticed
+from pactrain.runs.sentences import number as number_text
 from pactrain.training.history import is_fresh
 
 if TYPE_CHECKING:
@@ -63,12 +65,12 @@ def bound_figure(run: Run) -> Drawing:
     axes.set(xlabel="epoch", ylabel=f"{'clipped ' if _bounded(run) else ''}loss", xlim=(epochs[0], epochs[-1]))
     legend(axes, 4)
     first, last = run.history[0], run.history[-1]
-    parts = ", ".join(f"{TERMS[k]} {shown(number(last[k]))}" for k in terms)
+    parts = ", ".join(f"{TERMS[k]} {number_text(number(last[k]))}" for k in terms)
     return Drawing(
         "bound",
         "The bound and its terms",
-        f"Stacked areas over {len(run.history)} epochs. The bound goes from {shown(number(first['bound']))} to "
-        f"{shown(number(last['bound']))}; at the end it is made of {parts}.{_stages(run)}",
+        f"Stacked areas over {len(run.history)} epochs. The bound goes from {number_text(number(first['bound']))} to "
+        f"{number_text(number(last['bound']))}; at the end it is made of {parts}.{_stages(run)}",
         "What training minimises: the risk of the noisy network, the price of moving away from the prior, and the price of "
         f"a loss that has no upper limit. It is a heuristic while training.{_stage2_note(run)}{cut}",
         figure,
@@ -82,26 +84,50 @@ def score_figure(run: Run, score: str) -> Drawing:
     words = []
     for part, name, style, colour in (
         ("train", "training", "-", SERIES[0]),
-        ("test", "test", (0, (4, 1.5)), SERIES[1]),
+        ("test", "held-out", (0, (4, 1.5)), SERIES[1]),
     ):
         epochs, values = curve(run, part, score)
         if epochs:
-            axes.plot(epochs, values, color=colour, linestyle=style, label=f"{name} data")
-            axes.plot(epochs[-1:], values[-1:], "o", color=colour, markersize=4.5, clip_on=False)
-            words.append(f"on {name} data from {shown(values[0])} to {shown(values[-1])}")
+            axes.plot(epochs, values, color=colour, linestyle=style, label=f"{name} rows")
+            at = kept(run, epochs)
+            axes.plot(epochs[at], values[at], "o", color=colour, markersize=5, clip_on=False)
+            words.append(f"on {name} rows from {number_text(values[0])} to {number_text(values[at])}")
             every += values
     if score != "accuracy":
         logarithmic(axes, every)
     stage_line(axes, run.stage1_epochs, len(run.history))
+    story_line(axes, run, height=0.04 if score == "accuracy" else 0.92)
     axes.set(xlabel="epoch", ylabel=axis_name(score), xlim=_ends_of(run))
     legend(axes)
     return Drawing(
         score,
         f"{score.upper() if score == 'rmse' else score.capitalize()} over training",
-        f"Curves over {len(run.history)} epochs: {axis_name(score)} {' and '.join(words)}.{_stages(run)}",
-        "Of the deterministic network, its weights at their means. The test data is only looked at, never trained on.",
+        f"Curves over {len(run.history)} epochs: {axis_name(score)} {' and '.join(words)}.{_stages(run)}{_story(run)}",
+        "Dots mark the network that was kept. Held-out rows are only looked at, never trained on.",
         figure,
     )
+
+
+def kept(run: Run, epochs: list[int]) -> int:
+    """Which of the drawn epochs is that of the final network: a search over γ goes back to the best it has found."""
+    gamma = run.metrics.get("held_gamma")
+    own = {r["epoch"] for r in run.history if r.get("held_gamma") == gamma}
+    return max((i for i, epoch in enumerate(epochs) if epoch in own), default=len(epochs) - 1)
+
+
+def story_line(axes: "Axes", run: Run, *, height: float) -> None:
+    """Mark where the search over γ noticed that the network was memorising; the words stand at a part of the height."""
+    rescue = run.metrics.get("rescue")
+    if not rescue:
+        return
+    axes.axvline(rescue["epoch"], color=SERIES[3], linewidth=1.2)
+    words, where = f"memorising: γ ÷ {rescue['divided_by']:.2g} ", (rescue["epoch"], height)
+    axes.annotate(words, where, xycoords=axes.get_xaxis_transform(), ha="right", color=SERIES[3], fontsize=9.5)
+
+
+def _story(run: Run) -> str:
+    told = noticed(run.metrics) if run.metrics else []
+    return f" {sentence(told[0])}" if told else ""
 
 
 def gap_figure(runs: list[Run], *, name: str = "gap") -> Drawing:
@@ -124,7 +150,7 @@ def gap_figure(runs: list[Run], *, name: str = "gap") -> Drawing:
             label=_ends(run, len(runs)),
         )
         ends.append(
-            f"{'' if len(runs) == 1 else run.name + ' '}ends at {shown(x[-1])} on training and {shown(y[-1])} on test data"
+            f"{'' if len(runs) == 1 else run.name + ' '}ends at {number_text(x[-1])} on training and {number_text(y[-1])} on test data"
         )
         every += [*x, *y]
     if score != "accuracy":
@@ -167,7 +193,7 @@ def _crop(axes: "Axes", total: np.ndarray) -> str:
         axes.set_ylim(0, 1.05 * float(finite.max()))
         return ""
     axes.set_ylim(0, 1.3 * later)
-    return f" The first epochs, up to {shown(float(finite.max()))}, lie above the top."
+    return f" The first epochs, up to {number_text(float(finite.max()))}, lie above the top."
 
 
 def _stages(run: Run) -> str:

@@ -2,21 +2,30 @@
 
 from pactrain.report.canvas import SERIES, Drawing, canvas, legend, logarithmic, number, short
 from pactrain.report.curves import axis_name, bound_figure, curve, gap_figure, over_epochs, score_figure
+from pactrain.report.model_figures import column_figures, model_figures
 from pactrain.report.noise import moment_figure, noise_figure
 from pactrain.report.read import Run
-from pactrain.report.words import shown
+from pactrain.runs.sentences import number as number_text
 
 
 def figures(run: Run) -> list[Drawing]:
     """All figures that the run has the data for."""
+    return [*model_figures(run), *column_figures(run), *training_figures(run), *method_figures(run)]
+
+
+def training_figures(run: Run) -> list[Drawing]:
+    """How training went."""
     if not run.history:
-        return [] if run.moment is None else [moment_figure(run)]
-    drawings = [bound_figure(run), score_figure(run, run.score)]
+        return []
+    drawings = [score_figure(run, run.score)]
     if run.score != "loss":
         drawings.append(score_figure(run, "loss"))
-    if run.history[-1].get("test"):
-        drawings.append(gap_figure([run]))
-    drawings.append(noise_figure(run))
+    return [*drawings, gap_figure([run])] if run.history[-1].get("test") else drawings
+
+
+def method_figures(run: Run) -> list[Drawing]:
+    """The bound, the noise and the moment."""
+    drawings = [bound_figure(run), noise_figure(run)] if run.history else []
     return drawings if run.moment is None else [*drawings, moment_figure(run)]
 
 
@@ -48,7 +57,7 @@ def _scores(runs: list[Run], score: str, index: int) -> Drawing:
             if epochs:
                 name = short(run.name) if part == "test" or not curve(run, "test", score)[0] else None
                 axes.plot(epochs, values, color=SERIES[i % len(SERIES)], linestyle=style, label=name)
-                words.append(f"{run.name} ends at {shown(values[-1])} on {part} data")
+                words.append(f"{run.name} ends at {number_text(values[-1])} on {part} data")
                 every += values
     if score != "accuracy":
         logarithmic(axes, every)
@@ -70,7 +79,7 @@ def _bounds(runs: list[Run], index: int) -> Drawing:
         records, epochs = over_epochs(run)
         values = [number(r["bound"]) for r in records]
         axes.plot(epochs, values, color=SERIES[i % len(SERIES)], label=short(run.name))
-        words.append(f"{run.name} from {shown(values[0])} to {shown(values[-1])}")
+        words.append(f"{run.name} from {number_text(values[0])} to {number_text(values[-1])}")
         every += values
     logarithmic(axes, every)
     axes.set(xlabel="epoch", ylabel="bound")

@@ -1,7 +1,6 @@
 """Figures as part of a page: SVG in the page's own colours and letters, without ids that could meet others."""
 
 import re
-from html import escape
 from xml.etree import ElementTree
 
 from pactrain.report.canvas import GRID, INK, MUTED, SERIES, Drawing, rendered
@@ -15,16 +14,8 @@ _FONT = re.compile(r"font: (?:[a-z]+ )*([\d.]+)px [^;]*;?")
 _REFERENCE = re.compile(r"#([\w-]+)")
 
 
-def figure_html(drawing: Drawing, key: str) -> str:
-    """A figure with its words; `key` must be new for each figure of a page."""
-    return (
-        f"<figure id='{key}'><h4>{escape(drawing.title)}</h4>{inline_svg(drawing, key)}"
-        f"<figcaption>{escape(drawing.caption)}</figcaption></figure>"
-    )
-
-
 def inline_svg(drawing: Drawing, key: str) -> str:
-    """The drawing as an `svg` element."""
+    """The drawing as an `svg` element, its words escaped by the writer of XML; `key` must be new for each figure of a page."""
     root = ElementTree.fromstring(rendered(drawing.figure, "svg", transparent=True))
     for parent in list(root.iter()):
         for child in list(parent):

@@ -19,7 +19,7 @@ from pactrain.report.canvas import (
 )
 from pactrain.report.curves import over_epochs
 from pactrain.report.read import Record, Run
-from pactrain.report.words import shown
+from pactrain.runs.sentences import number as number_text
 
 MANY_GROUPS = 6
 """More groups than this are shown as they end, not as curves."""
@@ -92,19 +92,22 @@ def moment_figure(run: Run) -> Drawing:
     stds = np.exp(run.moment.log_stds)
     k = run.moment.k(rules["average"], gamma_min=rules["gamma_min"], gamma_max=rules["gamma_max"])
     axes.plot(stds, k, color=SERIES[0], label="K̃(λ)")
-    every, alt = k.tolist(), f"from {shown(k[0])} at λ = {shown(stds[0])} to {shown(k[-1])} at λ = {shown(stds[-1])}"
+    every, alt = (
+        k.tolist(),
+        f"from {number_text(k[0])} at λ = {number_text(stds[0])} to {number_text(k[-1])} at λ = {number_text(stds[-1])}",
+    )
     used = last is not None and number(last["complexity"]) > 0
     if last is not None and used and rules["mode"] == "cgf":
         at = int(np.abs(np.log(run.moment.gammas / last["gamma"])).argmin())
         line = run.moment.psi(rules["average"])[:, at] / run.moment.gammas[at] ** 2
-        axes.plot(stds, line, color=SERIES[2], linestyle=(0, (4, 1.5)), label=f"at γ = {shown(last['gamma'])}")
+        axes.plot(stds, line, color=SERIES[2], linestyle=(0, (4, 1.5)), label=f"at γ = {number_text(last['gamma'])}")
         every += line.tolist()
     if last is not None and run.log_std is not None:
         end = last["complexity"] / last["gamma"] if used else float(np.interp(run.log_std, run.moment.log_stds, k))
         axes.plot(
             math.exp(run.log_std), end, "o", color=SERIES[1], markersize=8, markeredgecolor=INK, label="end of training"
         )
-        alt += f"; training ended at λ = {shown(math.exp(run.log_std))} with {shown(end)}"
+        alt += f"; training ended at λ = {number_text(math.exp(run.log_std))} with {number_text(end)}"
         every.append(end)
     logarithmic(axes, stds.tolist(), axis="x")
     logarithmic(axes, [v for v in every if v > 0])
@@ -135,13 +138,13 @@ def _subset_note(run: Run) -> str:
     error = moment.subset_error(run.log_std, number(last["gamma"]))
     return (
         f" It was measured on {moment.n_used:,} of {moment.n:,} examples; where training ended this leaves the bound uncertain "
-        f"by {shown(error)} (a standard error)."
+        f"by {number_text(error)} (a standard error)."
     )
 
 
 def _std_words(record: Record) -> str:
     groups = list(record["prior_std"])[:MOST_GROUPS]
     return "; ".join(
-        f"{g} prior {shown(number(record['prior_std'][g]))}, posterior {shown(number(record['posterior_std'][g]))}"
+        f"{g} prior {number_text(number(record['prior_std'][g]))}, posterior {number_text(number(record['posterior_std'][g]))}"
         for g in groups
     )

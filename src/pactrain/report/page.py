@@ -2,26 +2,41 @@
 
 import dataclasses
 import re
-from html import escape
-from importlib.resources import files
-from pathlib import Path
+from functools import cache
 from typing import Any
 
-from pactrain.report import sections
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
 from pactrain.report.canvas import Drawing
 from pactrain.report.figures import comparisons, figures
-from pactrain.report.read import Run, read_run
-from pactrain.report.words import duration, headline, score_text, trained, value_of
-from pactrain.runtime.files import plain, write_atomic
+from pactrain.report.inline import inline_svg
+from pactrain.report.read import Run, run_of
+from pactrain.report.sections import sections, tiles
+from pactrain.report.tables import Table
+from pactrain.report.words import duration, headline, proved, sentence, trained, value_of
+from pactrain.runs.result import Result
+from pactrain.runs.sentences import score_text
 from pactrain.runtime.versions import versions
-
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
-"""Even a name that escaped the escaping could load and run nothing."""
 
 
 def page(runs: list[Run]) -> str:
     """The report of some runs."""
-    return _one(runs[0]) if len(runs) == 1 else _several(runs)
+    parts = [_part(run, f"run-{i}") for i, run in enumerate(runs, 1)]
+    values: dict[str, Any] = {"parts": parts, "version": versions().get("pactrain", "")}
+    if len(runs) == 1:
+        links = {section["name"]: section["link"] for section in parts[0]["sections"]}
+        values |= {"title": runs[0].name, "lede": trained(runs[0]), "links": links}
+    else:
+        data = ", ".join(dict.fromkeys(run.data for run in runs))
+        links = {"compared": "Side by side"} | {part["key"]: part["name"] for part in parts}
+        values |= {"title": f"{len(runs)} runs", "lede": f"On {data}.", "links": links}
+        values |= {"summary": _summary(runs), "comparisons": comparisons(runs)}
+    return _templates().get_template("page.html.jinja").render(values)
+
+
+def page_of(result: Result) -> str:
+    """The report of a result, in memory."""
+    return page([run_of(result)])
 
 
 def drawings(runs: list[Run]) -> list[Drawing]:
@@ -32,38 +47,37 @@ def drawings(runs: list[Run]) -> list[Drawing]:
     return [dataclasses.replace(d, name=f"{name}-{d.name}") for name, d in named] + comparisons(runs)
 
 
-def _one(run: Run) -> str:
-    links = {"certificate": "New data", "training": "Training", "configuration": "Configuration"}
-    body = (
-        f"{sections.tiles(run)}"
-        f"<h2 id=certificate>What can be said about new data</h2>{sections.certificate(run)}"
-        f"<h2 id=training>How training went</h2><h3>Scores</h3>{sections.scores(run)}"
-        f"<h3>Figures</h3>{sections.gallery(figures(run), 'figure')}"
-        f"<h2 id=configuration>Configuration</h2>{sections.configuration(run)}"
+@cache
+def _templates() -> Environment:
+    """The templates of this package: every value is escaped, and one that is missing is an error."""
+    found = Environment(
+        loader=PackageLoader("pactrain.report", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    return _document(run.name, trained(run), links, body)
+    found.filters["svg"] = inline_svg
+    return found
 
 
-def _several(runs: list[Run]) -> str:
-    links = {f"run-{i}": run.name for i, run in enumerate(runs, 1)}
-    overlaid = comparisons(runs)
-    body = f"<h2 id=compared>Side by side</h2>{_summary(runs)}"
-    if overlaid:
-        body += f"<h3>Curves</h3>{sections.gallery(overlaid, 'compared')}"
-    for i, run in enumerate(runs, 1):
-        body += (
-            f"<section aria-labelledby=run-{i}><h2 id=run-{i}>{escape(run.name)}</h2><p class=lede>{escape(trained(run))}</p>"
-            f"{sections.tiles(run)}<h3>What can be said about new data</h3>{sections.certificate(run)}"
-            f"<h3>How training went</h3>{sections.gallery(figures(run), f'run-{i}')}"
-            f"<h3>Configuration</h3>{sections.configuration(run)}</section>"
-        )
-    names = ", ".join(dict.fromkeys(run.data for run in runs))
-    return _document(f"{len(runs)} runs", f"On {names}.", {"compared": "Side by side"} | links, body)
+def _part(run: Run, key: str) -> dict[str, Any]:
+    """What the page shows of one run."""
+    return {
+        "key": key,
+        "name": run.name,
+        "lede": trained(run),
+        "tiles": tiles(run),
+        "proved": proved(run),
+        "notes": [sentence(note) for note in run.metrics.get("notes", [])],
+        "sections": sections(run),
+    }
 
 
-def _summary(runs: list[Run]) -> str:
+def _summary(runs: list[Run]) -> Table:
     columns = ["run", "data", "on new data", "test", "training", "bound", "weights", "examples", "seed", "time"]
-    return sections.table("The runs beside each other", columns, [_row(run) for run in runs], numbers=7)
+    return Table("The runs beside each other", columns, [_row(run) for run in runs], numbers=7)
 
 
 def _row(run: Run) -> list[str]:
@@ -81,24 +95,3 @@ def _row(run: Run) -> list[str]:
         str(run.config.get("seed")),
         duration(run.metrics["seconds"]) if "seconds" in run.metrics else "going on",
     ]
-
-
-def _document(title: str, lede: str, links: dict[str, str], body: str) -> str:
-    style = (files("pactrain.report") / "page.css").read_text("utf-8")
-    items = "".join(f"<li><a href='#{key}'>{escape(name)}</a></li>" for key, name in links.items())
-    return (
-        "<!doctype html>\n<html lang=en><head><meta charset=utf-8>"
-        f'<meta http-equiv="Content-Security-Policy" content="{POLICY}">'
-        "<meta name=viewport content='width=device-width, initial-scale=1'><meta name=color-scheme content='light dark'>"
-        f"<link rel=icon href='data:,'><title>{escape(title)} · pactrain</title><style>{style}</style></head>"
-        "<body><a class=skip href='#main'>Skip to the report</a>"
-        f"<header><p class=brand>pactrain report</p><h1>{escape(title)}</h1><p class=lede>{escape(lede)}</p></header>"
-        f"<nav aria-label='On this page'><ul>{items}</ul></nav><main id=main tabindex=-1>{body}</main>"
-        f"<footer>Made by pactrain {escape(versions().get('pactrain', ''))} from the run folder, without network access.</footer>"
-        "</body></html>\n"
-    )
-
-
-def write_page(folder: Path, metrics: dict[str, Any]) -> None:
-    """Write report.html of a run whose metrics are not on disk yet."""
-    write_atomic(folder / "report.html", page([read_run(folder, metrics=plain(metrics))]))

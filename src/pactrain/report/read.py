@@ -1,6 +1,5 @@
 """What a report is made from: a run folder, read without its weights."""
 
-import json
 import math
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,8 +7,12 @@ from typing import Any
 
 from pactrain.bounds.moment import Moment
 from pactrain.certification.certificate import Certificate
-from pactrain.runs.folder import read_json
+from pactrain.runs.folder import read_history, read_moment
+from pactrain.runs.result import Result
+from pactrain.runs.sentences import data_name
 from pactrain.runtime.errors import RunError
+from pactrain.runtime.files import plain
+from pactrain.runtime.untrusted import made_from, read_json
 
 Record = dict[str, Any]
 
@@ -29,6 +32,8 @@ class Run:
     genuine: bool = True
     """Do all numbers of the certificate follow from their inputs, and is it as it was made?"""
     moment: Moment | None = None
+    analysis: dict[str, Any] = field(default_factory=dict)
+    """What is known of the model's answers, rows and columns."""
 
     @property
     def data(self) -> str:
@@ -71,22 +76,37 @@ class Run:
         return max(values) if self.config["rules"]["at"] == "max" else sum(values) / len(values)
 
 
-def read_run(path: str | Path, *, name: str | None = None, metrics: dict[str, Any] | None = None) -> Run:
-    """Read a run folder; `metrics` stands for a metrics.json that is still to be written."""
+def read_run(path: str | Path, *, name: str | None = None) -> Run:
+    """Read a run folder."""
     folder = Path(path)
     if not (folder / "config.json").exists():
         raise RunError(f"{folder} is not a run folder: it has no config.json; name a folder made by pactrain train")
-    moment, certificate = folder / "moment.json", folder / "certificate.json"
-    done = metrics if metrics is not None else _if_there(folder / "metrics.json")
+    certificate = folder / "certificate.json"
     found = Certificate.read(certificate) if certificate.exists() else None
     return Run(
         name=name or folder.resolve().name,
-        config=read_json(folder / "config.json"),
-        history=_history(folder / "history.jsonl"),
-        metrics=done or {},
+        config=made_from(folder / "config.json", dict, read_json(folder / "config.json")),
+        history=read_history(folder / "history.jsonl"),
+        metrics=_if_there(folder / "metrics.json") or {},
         certificate=found,
         genuine=found is None or found.recheck(),
-        moment=Moment.from_dict(read_json(moment)) if moment.exists() else None,
+        moment=read_moment(folder),
+        analysis=_if_there(folder / "analysis.json") or {},
+    )
+
+
+def run_of(result: Result) -> Run:
+    """The run of a result in memory."""
+    done = {"notes": result.notes, "interrupted": result.interrupted}
+    return Run(
+        name=result.path.resolve().name if result.path else data_name(result.config) or "your run",
+        config=plain(result.config),
+        history=plain(result.history),
+        metrics=plain(result.metrics | done),
+        certificate=result.certificate,
+        genuine=result.certificate.recheck(),
+        moment=result.moment,
+        analysis=plain(result.analysis),
     )
 
 
@@ -99,18 +119,5 @@ def read_runs(paths: list[Path]) -> list[Run]:
     ]
 
 
-def _if_there(path: Path) -> Any:
-    return read_json(path) if path.exists() else None
-
-
-def _history(path: Path) -> list[Record]:
-    """The epochs; the last line of a run that is going on, or was killed, may be half written."""
-    lines = path.read_text().splitlines() if path.exists() else []
-    records = []
-    for number, line in enumerate(lines, 1):
-        try:
-            records.append(json.loads(line))
-        except ValueError as error:
-            if number < len(lines):
-                raise RunError(f"{path}, line {number}, cannot be read: {error}") from error
-    return records
+def _if_there(path: Path) -> dict[str, Any] | None:
+    return made_from(path, dict, read_json(path)) if path.exists() else None

@@ -1,14 +1,16 @@
 """What a run amounts to, in sentences."""
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from pactrain.certification.certificate import Certificate
-from pactrain.certification.statement import MEAN, WHO, Statement, claim
+from pactrain.certification.certificate import UNCLAIMED, Certificate
+from pactrain.certification.statement import WHO, Statement, claim, shortfall
 from pactrain.report.read import Run
+from pactrain.runs.sentences import number
 
 HOW = {
     "kl": "from the training data, by inverting the binary kl divergence",
+    "bernstein": "from the training data, by the unexpected Bernstein inequality",
+    "counted rows": "from the training rows that it was not trained on, by Clopper and Pearson's interval",
     "unbounded (cgf)": "from the training data, with the moment ψ(γ) of the loss estimated under the prior",
     "unbounded (paper)": "from the training data, with the moment K̃ of the loss estimated under the prior",
     "disintegrated": "from the training data, for one draw",
@@ -20,34 +22,21 @@ HOW = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One statement of a certificate as a sentence, and where it comes from."""
+    """One statement of a certificate as a sentence, its label or "vacuous", and where it comes from."""
 
     sentence: str
     label: str
     how: str
 
 
-def shown(value: float) -> str:
-    """A number as people read it: three digits that count, no exponent where it can be avoided."""
-    if not math.isfinite(value):
-        return "not finite"
-    if value == 0 or 0.001 <= abs(value) < 10:
-        return f"{value:.3g}"
-    return (
-        f"{value:,.4g}" if 10 <= abs(value) < 10_000 else f"{value:,.0f}" if 1e4 <= abs(value) < 1e9 else f"{value:.2e}"
-    )
+def sentence(text: str) -> str:
+    """A remark as a sentence: a capital letter first, one full stop at its end."""
+    return f"{text[:1].upper()}{text[1:].rstrip('.')}."
 
 
 def measure(score: str, value: float) -> float:
     """A score in the unit it is shown in: accuracy in percent."""
     return 100 * value if score == "accuracy" else value
-
-
-def score_text(score: str, value: float | None) -> str:
-    """A score with its unit."""
-    if value is None:
-        return "–"
-    return f"{100 * value:.2f}\N{NO-BREAK SPACE}%" if score == "accuracy" else shown(value)
 
 
 def duration(seconds: float) -> str:
@@ -61,19 +50,16 @@ def duration(seconds: float) -> str:
 def value_of(statement: Statement) -> str:
     """The number of a statement with its unit."""
     error = statement.quantity == "0-1 error"
-    return f"{100 * statement.value:.1f}\N{NO-BREAK SPACE}%" if error else shown(statement.value)
+    return f"{100 * statement.value:.1f}\N{NO-BREAK SPACE}%" if error else number(statement.value)
 
 
 def finding(s: Statement) -> Finding:
     """A statement as a sentence."""
-    what = "share of errors" if s.quantity == "0-1 error" else s.quantity
-    sentence = f"On new data {claim(s)}."
+    how = sentence(HOW.get(s.bound, s.bound))
     if s.vacuous:
-        sentence = (
-            f"Nothing useful about the {what} of {WHO[s.predictor].rstrip(',')}: the bound, {value_of(s)}, is no better "
-            f"than a constant answer's {value_of(replace(s, value=s.constant_answer or 0.0))}."
-        )
-    return Finding(sentence, s.label, HOW.get(s.bound, s.bound))
+        who = WHO[s.predictor].rstrip(",")
+        return Finding(f"Nothing useful follows about the {shortfall(s)} of {who}.", "vacuous", how)
+    return Finding(f"On new data {claim(s)}.", s.label, how)
 
 
 def findings(certificate: Certificate) -> list[Statement]:
@@ -98,14 +84,14 @@ def proved(run: Run) -> str:
         return "The run has not come to its end, so nothing is stated about new data yet."
     if not run.genuine:
         return "The certificate was changed after it was made: what it says does not count."
-    best, confidence = headline(run), f"{100 * (1 - certificate.delta):.4g} %"
+    best, sure = headline(run), certificate.confidence
     if best is None:
-        return "Nothing is claimed about new data: no bound is better than a constant answer and free of caveats."
+        return UNCLAIMED
     if best.label != "certified":
-        return f"Nothing is proved here. Estimated, at {confidence} confidence: on new data {claim(best)}."
-    if best.predictor != MEAN:
-        return f"Proved with {confidence} confidence, from {certificate.n:,} training examples alone: on new data {claim(best)}."
-    return f"Proved with {confidence} confidence, by the held-out test rows: on new data {claim(best)}. {_alone(certificate)}"
+        return f"Nothing is proved here. Estimated, at {sure}: on new data {claim(best)}."
+    if best.bound != "test set":
+        return f"Proved with {sure}, from {certificate.n:,} training examples alone: on new data {claim(best)}."
+    return f"Proved with {sure}, by the held-out test rows: on new data {claim(best)}. {_alone(certificate)}"
 
 
 def _alone(certificate: Certificate) -> str:
@@ -113,10 +99,10 @@ def _alone(certificate: Certificate) -> str:
     told = [
         s
         for s in certificate.findings()
-        if s.predictor != MEAN and s.quantity == "0-1 error" and s.label == "certified"
+        if s.bound != "test set" and s.quantity == "0-1 error" and s.label == "certified"
     ]
     if not told:
-        return "The training data alone proves nothing useful about errors here."
+        return " ".join(certificate.silence())
     return f"The training data alone proves that {claim(min(told, key=lambda s: s.value))}."
 
 

@@ -1,29 +1,24 @@
 """Which units a table is trained in: of its columns and its targets, by their sizes; and what the choice costs."""
 
 import math
-from dataclasses import replace
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 
+from pactrain.distributions.prior import Prior
 from pactrain.problem.batches import Batches, TensorBatches
 from pactrain.problem.losses import Loss
 from pactrain.problem.read import Problem
 from pactrain.problem.scores import class_shares, entropy, evaluate
 from pactrain.rules.network_ends import Ends, find_ends, same_loss, same_with_units
+from pactrain.rules.numbers import DEAD, FAR, FAR_SMALLER, RARE
+from pactrain.rules.presets import Rules
 from pactrain.rules.units import Units
 from pactrain.runtime.gave_up import gave_up
 from pactrain.runtime.trained_models import TRAINED
-
-FAR = 30.0
-"""How far above one the largest size of a column, or how far from it that of the targets, has to be before units are taken.  Sizes are measured where
-a column is not zero, so that ones among zeros have the size of one.  Columns that are small are no reason by themselves, as they may well be dead."""
-
-RARE, DEAD = 0.01, 1e-4
-"""Part of the rows in which a column has to differ from zero, and size beside that of all, for it to have a say in whether columns share a unit."""
-
-FAR_SMALLER = 0.5
-"""Part of the loss in units below which that of the raw data shows that the network has learned from raw data."""
 
 BASE, LARGEST = 4.0, 9
 """Units are BASE**k, k from -LARGEST to LARGEST."""
@@ -35,16 +30,47 @@ NUMBERS = 1 << 20
 """Numbers that are brought to float64 at a time."""
 
 
+@dataclass(frozen=True)
+class Scaled:
+    """A problem and the units that it is trained in.
+
+    Attributes:
+        given: The problem as it came.
+        units: What columns and targets are divided by.
+        problem: The problem in these units.
+    """
+
+    given: Problem
+    units: Units
+    problem: Problem
+
+
+@contextmanager
+def in_units(model: nn.Module, given: Problem, *, rules: Rules, prior: Prior, seed: int) -> Iterator[Scaled]:
+    """Choose units by all rows, or by those of the prior where it has some of its own; inside the block the network takes them.
+
+    A prior whose std the user has given is meant for the data as it came.
+    """
+    units = Units()
+    if rules.units and prior.learn and prior.std is None:
+        first = given.prior_rows
+        seen = given if first is None else replace(given, batches=first)
+        units = find_units(model, seen, seed, free=first is not None)
+    problem = units.applied(given)
+    with units.in_use(model):
+        yield Scaled(given, units, problem)
+
+
 def find_units(model: nn.Module, problem: Problem, seed: int, *, free: bool = False) -> Units:
     """Units for data that is far from the size of one; none where it is not, or where the network does not take them.
 
     free: the prior may see these rows, so that nothing is to be paid.
     """
-    batches, loss = problem.batches, problem.loss
-    if not isinstance(batches, TensorBatches) or len(batches.tensors) != 2 or batches.transform is not None:
+    batches, loss = problem.batches.table, problem.loss
+    if batches is None or len(batches.tensors) != 2 or batches.transform is not None:
         return Units()
     x, y = batches.tensors
-    if not (isinstance(loss, Loss) and x.is_floating_point() and x.ndim > 1 and _is_pair(problem.test)):
+    if not (loss.of_outputs and x.is_floating_point() and x.ndim > 1 and _is_pair(problem.test)):
         return Units()
     ends = find_ends(model, x, y, loss, seed)
     if ends.refused is not None and (_is_far(x) or (y.is_floating_point() and _is_far(y.reshape(-1, 1)))):
@@ -105,7 +131,7 @@ def _of_a_constant(batches: TensorBatches, loss: Loss) -> float:
 def _units(ends: Ends, x: Tensor, y: Tensor) -> Units:
     """Units that the data asks for, and their price."""
     size = 1.0 if ends.last is None else float(_sizes(y.reshape(-1, 1))[0])
-    target = float(_rounded(torch.tensor(size))) if size > FAR or size < 1 / FAR else 1.0
+    target = float(_rounded(torch.tensor(size, device="cpu"))) if size > FAR or size < 1 / FAR else 1.0
     inputs, chosen = None, 1 if ends.last is not None else 0
     if ends.first is not None:
         sizes = _sizes(x.flatten(1) if isinstance(ends.first, nn.Linear) else x)

@@ -15,14 +15,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pactrain.problem.losses import AnyLoss, Loss
+from pactrain.problem.losses import Loss
 from pactrain.problem.module_modes import batch_norms, evaluating
+from pactrain.rules.numbers import FAINT
 from pactrain.runtime.gave_up import Refused, gave_up, refusing
 from pactrain.runtime.seeds import derive
-
-FAINT = 0.03
-"""Deviation between random inputs, where they reach the last layer, below which a network is faint.  Perceptrons with one to three hidden
-layers are at .26 to .04 and gain nothing, a CNN with three convolutions is at .01, CNN9 at 3·10⁻⁴, CNN13 at 5·10⁻⁶."""
 
 INPUTS = 64
 """Random inputs that are sent through the network."""
@@ -34,18 +31,18 @@ STRENGTHENED = (
 Layer = nn.Linear | nn.modules.conv._ConvNd
 
 
-def strengthen(model: nn.Module, batch: Any, loss: AnyLoss, seed: int) -> bool:
+def strengthen(model: nn.Module, batch: Any, loss: Loss, seed: int) -> bool:
     """Scale the layers of a faint network, in place; False, and nothing changed, for any other.
 
     batch: of it only the shape of the inputs is looked at; where the network takes more than one tensor, it is left alone.
 
-    >>> from pactrain.problem.losses import LOSSES
+    >>> from pactrain.problem.named_losses import LOSSES
     >>> deep = nn.Sequential(*(part for _ in range(9) for part in (nn.Linear(20, 20), nn.ReLU())), nn.Linear(20, 2))
     >>> batch = torch.zeros(1, 20), torch.zeros(1).long()
     >>> [strengthen(deep, batch, LOSSES["cross_entropy"], seed=0) for _ in range(2)]
     [True, False]
     """
-    if not (isinstance(loss, Loss) and isinstance(batch, (tuple, list)) and len(batch) == 2):
+    if not (loss.of_outputs and isinstance(batch, (tuple, list)) and len(batch) == 2):
         return False
     inputs = batch[0]
     if not (isinstance(inputs, Tensor) and inputs.is_floating_point() and inputs.ndim > 1):
@@ -72,7 +69,7 @@ def strengthen(model: nn.Module, batch: Any, loss: AnyLoss, seed: int) -> bool:
             if layer is last or layer in done or not layer.weight.requires_grad:
                 return None
             done.add(layer)
-            bias = torch.zeros(()) if layer.bias is None else layer.bias
+            bias = torch.zeros((), device=layer.weight.device) if layer.bias is None else layer.bias
             if not isinstance(layer, nn.Linear):  # a convolution's outputs have their channels before their places
                 bias = bias.reshape(-1, *[1] * (layer.weight.ndim - 2))
             signal = out - bias

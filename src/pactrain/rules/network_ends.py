@@ -136,13 +136,13 @@ def _both_ways(
         if first is not None and over is not None:
             changes.enter_context(_multiplied(first.weight, over))
         for weight in () if last is None else (last.weight, last.bias):
-            changes.enter_context(_multiplied(weight, torch.full((), target)))
+            changes.enter_context(_multiplied(weight, torch.full((), target, device="cpu")))
         return scaled, answers(x)
 
 
 def _multiplies(model: nn.Module, last: nn.Linear, noise: Tensor, out: Tensor) -> bool:
     """Is it the same to multiply the answers and to multiply the layer's weights?"""
-    factor = torch.full((), FACTOR)
+    factor = torch.full((), FACTOR, device="cpu")
     with _multiplied(last.weight, factor), _multiplied(last.bias, factor):
         return _alike(_answers(model, noise), FACTOR * out)
 

@@ -5,7 +5,7 @@ from pactrain.bounds.bbb import BBB
 from pactrain.bounds.by_name import BOUNDED, NAMES
 from pactrain.bounds.moment import Moment
 from pactrain.bounds.moments import CGF, SubGaussian
-from pactrain.bounds.unbounded import Unbounded
+from pactrain.problem.losses import Loss
 from pactrain.rules.presets import CERTIFY, Rules
 from pactrain.runtime.errors import PactrainError
 
@@ -19,9 +19,14 @@ def rules_with(rules: Rules, bound: str) -> Rules:
     return rules.replace(mode=bound) if bound in ("cgf", "paper") else rules
 
 
+def training_loss(bound: str, loss: Loss) -> Loss:
+    """The loss that is trained on: the user's own, or clipped to [0, 1] where the bound needs it."""
+    return loss.clipped() if bound in BOUNDED else loss
+
+
 def make_bound(
     bound: str, rules: Rules, *, n: int, delta: float, moment: Moment, groups: int, start_log_std: float
-) -> Unbounded | Bound:
+) -> Bound:
     """The objective by name."""
     if bound == "bbb":
         return BBB(n, delta, penalty=rules.bbb_penalty)

@@ -1,7 +1,6 @@
-"""The no-tuning rules: every constant that steers training stands here once, with its reason.
+"""The no-tuning rules as one record, `AUTO`, and the presets of the paper beside it.
 
-`AUTO` is ours, `PAPER` is the paper's text, `AUTHORS` is what the paper's authors ran.  Any field may be changed:
-`fit(..., preset=AUTO.replace(gamma_max=500))`.
+The numbers of `AUTO` stand in `numbers.py`.  Any field may be changed: `fit(..., preset=AUTO.replace(gamma_max=500))`.
 """
 
 import dataclasses
@@ -14,12 +13,13 @@ from torch import nn
 
 from pactrain.bounds.moment import Average, Moment
 from pactrain.bounds.unbounded import At, Mode, Unbounded
-from pactrain.distributions.posterior import Posterior, mean_abs
+from pactrain.distributions.posterior import Posterior
+from pactrain.distributions.random_weights import mean_abs
 from pactrain.problem.batches import Batches
-from pactrain.problem.losses import AnyLoss, names_classes
+from pactrain.problem.losses import Loss
 from pactrain.problem.module_modes import trains_batch_norm
-from pactrain.problem.scores import chance
-from pactrain.rules.gamma.linear_leave_one_out import Linearised, linearise
+from pactrain.rules import numbers
+from pactrain.rules.gamma.linear_leave_one_out import linearise
 from pactrain.runtime.errors import PactrainError
 
 FEWEST_SCANNED = 64
@@ -28,123 +28,88 @@ FEWEST_SCANNED = 64
 
 @dataclass(frozen=True)
 class Strength:
-    """γ times the prior's variance, which the linearised network fixes; and whether it is about classes."""
+    """How far the data may move the weights, as the linear network sees it.
+
+    Attributes:
+        gamma_variance: γ times the prior's variance.
+        classes: True for classification.
+        left_out: Loss of left-out examples there.
+    """
 
     gamma_variance: float
     classes: bool
-    left_out: float = math.inf  # loss of left-out examples there
+    left_out: float
 
 
 @dataclass(frozen=True)
 class Rules:
-    """How a run is set up and how it proceeds."""
+    """How a run is set up and how it proceeds.
+
+    Attributes:
+        name: Of the preset.
+        start: Where prior and posterior have their first std.  "knee": the largest std at which the bound of the untrained network is within `knee` of its smallest
+            value.  "mean_abs_std", "mean_abs_variance": the mean size of a weight as the std (the authors' code) or the variance (the paper's text).
+        strengthen: Rescale the layers of networks through whose initial weights hardly anything passes (`initial_scale.py`).
+        units: Train tables with columns or targets far from the size of one in units of their own (`units.py`).
+        draws, std_points, gamma_points, scan_examples, scan_share: Size of the scan.
+        average: The exponential moment: "mfold", which the proof needs, or "mean", which the paper prints.
+        mode, at, nats: Form of the bound; at which prior std a layerwise prior's moment is taken; what stands for ln(1/δ).
+        gamma_min, gamma_max: Range of γ in the stated bound.
+        bbb_penalty: Weight of the divergence in the objective "bbb".
+        stds: "curvature": closed-form stds, with γ held while training.  "gradient": Adam on log-stds with the greedy γ, as in the paper.
+        held: The γ that is held.  "left out": by leave-one-out of the linear network.  "walk": that, and then a search.  "gamma_max": the largest.
+        class_gain, class_share, normalised_gamma_n: Of the first γ in classification.
+        curvature_memory, first_curvature: Of the closed-form stds.
+        means: "adam" or "natural" steps of the means.
+        warmup_epochs, warmup_weights: Epochs in which the log-stds of a group move as one number, for networks of at least so many weights.
+        min_prior_std: Smallest std of the prior (the paper's clipping of λ).
+        step_in_stds, largest_change, normalised_change, lr, std_lr, decay: Rates; `lr` overrides the rule.
+        batch_size, large_batch_size, large_n, min_steps, full_batch_steps, min_epochs, fixed_epochs: Batches and epochs.
+        enter_stage2, stage2_gain, stage2_patience, stage2_share: The paper's second stage, which minimises the loss alone: entered if the risk is above this share of
+            the untrained network's loss; ended if the best loss has not fallen by `stage2_gain` in `stage2_patience` epochs, or after a share of stage 1.
+    """
 
     name: str
-
-    # Where the stds start.  The paper's text reads mean|w0| as a variance, which drowns small networks in noise
-    # (10 % accuracy on digits); its authors' code reads it as a std.  The knee is better than either: the largest std
-    # at which the bound of the untrained network is still within `knee` of its smallest value.  It costs nothing, the
-    # scan has it, and it follows the scale of the features.
     start: Literal["knee", "mean_abs_std", "mean_abs_variance"]
-    knee: float = 0.02
-
-    # Where the prior's mean is.  "noise at zero": at zero for the weight matrices of networks that learn classes and are not pre-trained
-    # (`centre.py`), which forgets the untrained network's random function and halves the bound of digits.  Only where weights of the initial
-    # size would there cost less, in nats an example, than `centre_cost` of the untrained network's loss: the walk in γ may make them
-    # thirty times as dear, and a network that cannot afford its weights shrinks (a CNN on 5,000 images of CIFAR-10, at a share of .3: 51 %
-    # accuracy, 55 % around its initial weights) or collapses (CNN9 on 2,000, at 6: 10 % and 47 %).
-    # For numbers γ comes from moves away from the initial weights, and the prior stays there (diabetes: rmse 55.1, and 57.2 around zero).
-    centre: Literal["initial", "noise at zero"] = "noise at zero"
-    centre_cost: float = 0.1
-    centre_draws: int = 3  # of the second scan, around zero: the certificate measures ψ anew anyway
-
-    # Networks through whose initial weights hardly anything passes are made stronger first (`faint.py`): otherwise neither the scan
-    # nor the linearised network can tell anything, and training would have to leave the prior before it could learn.
+    knee: float = numbers.KNEE
     strengthen: bool = True
-
-    # Tables with columns or targets far from the size of one are trained in units of their own, which the weights take over (`units.py`).
     units: bool = True
-
-    # The scan.  Ten draws as in the paper.  `mfold` is the moment that the proof needs, `mean` the one the paper prints.  It
-    # takes as many examples as keep it below `scan_share` of the cost of training.
-    draws: int = 10
-    std_points: int = 15
+    draws: int = numbers.DRAWS
+    std_points: int = numbers.STD_POINTS
     gamma_points: int = 40
-    scan_examples: int = 4096
-    scan_share: float = 0.1
+    scan_examples: int = numbers.SCAN_EXAMPLES
+    scan_share: float = numbers.SCAN_SHARE
     average: Average = "mfold"
-
-    # The bound.  γ1 is the paper's; γ2 is how far the γ of the stated bound may go, not the γ that is trained with.
     mode: Mode = "cgf"
     at: At = "max"
     gamma_min: float = 0.5
-    gamma_max: float = 2000.0
+    gamma_max: float = numbers.LARGEST_GAMMA
     nats: Literal["ln(1/delta)", "10+3k"] = "ln(1/delta)"
-    bbb_penalty: float = 1.0  # weight of the divergence in the objective "bbb"; other papers search it
-
-    # Standard deviations: "curvature" sets them in closed form from a moving average of the curvature, with γ held while
-    # training and chosen at the end; "gradient" is the paper's way, Adam on log-stds with the greedy γ.
-    # The gradient of a log-std is mostly noise, which is why the paper needs 500 epochs.
-    #
-    # The γ that is held decides how far the data may move the weights, and no one value suits all data (rmse in units of the
-    # target's deviation, diabetes: .67 at γ = 30, .87 at 3000; concrete: .52 at 30, .30 at 3000).  "left out" takes it from leave-one-out of the linearised
-    # network (`linearised.py`).  For numbers: the least gain within a standard error of the best.  For classes the squared
-    # residuals of that argument overstate what a closer fit is worth, as the class is right long before the loss is zero: so
-    # `class_gain`, where an example's own pull equals the prior's, or `class_signal` of what ridge regression would want, the ratio of
-    # signal to noise, where labels can be told so well that this is more (digits, iris, wine: 3 to 5); and more only if less than
-    # `class_share` of the fall in loss would be had (networks whose initial kernel hardly tells examples apart, such as a GCN on
-    # row-normalised features), up to `gamma_max`.
-    # "walk" begins there and, for classes, goes down from it where the trained network is too sure of left-out examples (up where hardly
-    # anything was fitted), to where their loss is clearly lower and no more are wrong (`gamma_walk.py`): with 30 % of the labels of digits at
-    # random, 95 % against 79 %.  For numbers it is one step at most (Carseats: rmse 1.15 against 1.20).
-    # Networks with BatchNorm that learn classes have γ n = `normalised_gamma_n`, so that the divergence has the same weight however many examples there
-    # are: their output does not depend on the size of the weights in front of it, so that a distance from the initial weights says little, and deep ones have
-    # gradients so large at first that a gain of 1 hardly lets them learn (VGG13 at width 1/8 on 2,000 images of CIFAR-10: γ = 4 and 37 % accuracy, 48 %
-    # at 2000, 43 % with plain Adam); left out, they would do worse than chance.  What the weight does is to keep the noise up: a small CNN on 5,000
-    # images has 62.6 % at γ = 10, 65.1 at 60 and 60.2 at 2000, on 20,000 74.4 at 12.5 and 71.3 at 60, a perceptron on 898 digits 97.3 at 60, 98.2 at 200 and 98.3 at 2000.
+    bbb_penalty: float = 1.0
     stds: Literal["curvature", "gradient"] = "curvature"
     held: Literal["walk", "left out", "gamma_max"] = "walk"
-    class_gain: float = 1.0
-    class_signal: float = 1 / 3
-    class_share: float = 0.8
-    normalised_gamma_n: float = 250_000.0
-    curvature_memory: float = 0.99
-    first_curvature: float = 1.0
+    class_gain: float = numbers.CLASS_GAIN
+    class_share: float = numbers.CLASS_SHARE
+    normalised_gamma_n: float = 1 / numbers.NORMALISED_KL_WEIGHT
+    curvature_memory: float = numbers.CURVATURE_MEMORY
+    first_curvature: float = numbers.FIRST_CURVATURE
     means: Literal["adam", "natural"] = "adam"
-
-    # For the first `warmup_epochs` of networks with at least `warmup_weights` weights (the paper warms up its large ones only)
-    # the log-stds of a group move as one number, where they are trained by gradients.  No prior std falls below `min_prior_std`, the
-    # paper's clipping of λ (it took 5e-3 for CNN13 and CNN15, .1 for graphs, and does not say whether a variance or a std).
     warmup_epochs: int = 0
     warmup_weights: int = 1_000_000
     min_prior_std: float = 0.0
-
-    # Steps.  Adam moves a weight by about its rate, so the rate is given in stds of the prior at the start, which follow the
-    # scale of the network and of its inputs.  It falls to zero within stage 1 because wandering means are charged in the KL.
-    # Through a chain of layers the relative changes of all of them add up: no step may change the output by more than `largest_change`
-    # of itself, to first order.  Few layers never get there; the limit is .0010 for CNN13 and .0007 for ResNet18.
-    # BatchNorm keeps the layers apart: each is turned, none makes the others larger, so that changes of many layers add up like random
-    # directions; and the std at which a deep network with it drowns at first says little about steps.  There a step changes the output by
-    # `normalised_change` of itself (classes only; ResNet18 at width 1/8 on 3,000 images of CIFAR-10: .004, 51 % accuracy, and 49 at .002).
-    step_in_stds: float = 0.2
-    largest_change: float = 1.0
-    normalised_change: float = 0.5
+    step_in_stds: float = numbers.STEP_IN_STDS
+    largest_change: float = numbers.LARGEST_CHANGE
+    normalised_change: float = numbers.NORMALISED_CHANGE
     lr: float | None = None
     std_lr: float = 3e-3
     decay: bool = True
-    batch_size: int = 64
-    large_batch_size: int = 128
-    large_n: int = 10_000
-    min_steps: int = 3000
-    full_batch_steps: int = 500
-    min_epochs: int = 30
+    batch_size: int = numbers.BATCH_SIZE
+    large_batch_size: int = numbers.LARGE_BATCH_SIZE
+    large_n: int = numbers.LARGE_N
+    min_steps: int = numbers.MIN_STEPS
+    full_batch_steps: int = numbers.FULL_BATCH_STEPS
+    min_epochs: int = numbers.MIN_EPOCHS
     fixed_epochs: int | None = None
-
-    # `auto` has no stage 2: with γ chosen by the data there is nothing left for it to do (diabetes: rmse 54.5, and 68.9 with it).
-    # In the other presets stage 2 minimises the loss alone, at the noise that stage 1 learned.  It is entered when the risk under noise
-    # is still above `enter_stage2` of the loss of the untrained network, for then the network has not been fitted;
-    # once it has, more of it was seen to hurt (DBLP: 82.6 % to 78.7 %).  It ends when the best loss of an epoch has
-    # not fallen by `stage2_gain` in `stage2_patience` epochs, or after `stage2_share` of the epochs of stage 1.
     enter_stage2: float = 0.05
     stage2_gain: float = 0.01
     stage2_patience: int = 20
@@ -194,23 +159,18 @@ class Rules:
             nats=self.confidence_nats(delta, groups),
         )
 
-    def strength(self, model: nn.Module, batches: Batches, loss: AnyLoss, seed: int) -> "Strength | None":
-        """How far the data may move the weights, from the linearised network; None where γ does not follow from it."""
+    def strength(self, posterior: Posterior, batches: Batches, loss: Loss, seed: int) -> "Strength | None":
+        """How far the data may move the weights, from the linear network; None where γ does not follow from it."""
         if self.stds != "curvature" or self.held == "gamma_max":
             return None
-        classes = names_classes(loss, next(iter(batches.ordered())))
-        if classes and trains_batch_norm(model):
+        classes = loss.names_classes(next(iter(batches.ordered())))
+        if classes and trains_batch_norm(posterior.model):
             return None
-        found = linearise(model, batches, loss, seed)
+        found = linearise(posterior, batches, loss, seed)
         if found is None:
             return None
-        gain = self.gain_for_classes(found, chance(batches, loss)) if classes else found.best_gain()
+        gain = found.least_gain(self.class_share, self.class_gain) if classes else found.best_gain()
         return Strength(found.gamma(gain, 1.0), classes, found.loss_at(gain))
-
-    def gain_for_classes(self, found: Linearised, chance: float = math.inf) -> float:
-        """The first guess, where an answer that does not look at the inputs has a loss of `chance`."""
-        least = max(self.class_gain, self.class_signal * found.signal(self.class_gain, chance))
-        return found.least_gain(self.class_share, least)
 
     def held_gamma(self, strength: "Strength | None", std: float, *, normalised: int = 0) -> float:
         """The γ at which stage 1 is held while stds have closed forms; `normalised` is n for a network with BatchNorm that learns classes."""
@@ -220,7 +180,7 @@ class Rules:
         gamma = strength.gamma_variance / (std * std)
         return min(self.gamma_max, gamma) if strength.classes else gamma
 
-    def rate(self, std: float, posterior: Posterior, loss: AnyLoss, batch: Any) -> float:
+    def rate(self, std: float, posterior: Posterior, loss: Loss, batch: Any) -> float:
         """The learning rate of the means, with a prior that starts at `std` around the initial weights."""
         if self.lr is not None:
             return self.lr
@@ -247,7 +207,6 @@ AUTO = Rules(name="auto", start="knee", stage2_share=0.0)
 PAPER = Rules(
     name="paper",
     start="mean_abs_variance",
-    centre="initial",
     strengthen=False,
     units=False,
     average="mean",
@@ -269,7 +228,6 @@ AUTHORS = PAPER.replace(name="authors", start="mean_abs_std", std_points=8, at="
 
 CERTIFY = AUTO.replace(
     name="certify",
-    centre="initial",
     held="gamma_max",
     knee=0.1,
     curvature_memory=0.999,
@@ -286,9 +244,9 @@ natural steps, because Adam's wandering is charged; no second stage undoes what 
 the bound's own slopes.  These constants, and those of `kl_weight.py`, were picked on one data set, MNIST, with one seed."""
 
 
-def normalised_classes(model: nn.Module, loss: AnyLoss, batch: Any) -> bool:
+def normalised_classes(model: nn.Module, loss: Loss, batch: Any) -> bool:
     """Does a network with BatchNorm learn classes here?"""
-    return names_classes(loss, batch) and trains_batch_norm(model)
+    return loss.names_classes(batch) and trains_batch_norm(model)
 
 
 PRESETS = {rules.name: rules for rules in (AUTO, PAPER, AUTHORS)}

@@ -17,9 +17,8 @@ inputs or one for each, with weights that take them over at first or not, and ea
 numbers need no other assumption than before.  Rows that the prior may see anyway (`prior_data`) choose free of charge.
 """
 
-import copy
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
@@ -28,12 +27,12 @@ import torch
 from torch import Tensor, nn
 
 from pactrain.distributions.posterior import Posterior, Snapshot
-from pactrain.problem.batches import Batches, LoaderBatches, TensorBatches
-from pactrain.problem.losses import AnyLoss, Loss
+from pactrain.problem.batches import Batches
+from pactrain.problem.losses import Loss
 from pactrain.problem.read import Problem
 from pactrain.problem.scores import evaluate
 from pactrain.rules.network_ends import Ends, beside
-from pactrain.runtime.events import Callback, Event
+from pactrain.runtime.events import Callback, Event, silent
 from pactrain.runtime.trained_models import TRAINED
 
 NO_ENDS = Ends()
@@ -65,21 +64,18 @@ class Units:
         loss, trained_on = self._loss(problem.loss), self._loss(problem.trained_on)
         if problem.trained_on is problem.loss:
             trained_on = loss
-        return Problem(self.rows(problem.batches), test, self.pair(problem.sample), loss, trained_on)
+        first = None if problem.prior_rows is None else self.rows(problem.prior_rows)
+        batches, sample = self.rows(problem.batches), self.pair(problem.sample)
+        blocks = tuple(map(self.rows, problem.blocks))
+        parts = {"batches": batches, "test": test, "sample": sample, "prior_rows": first, "blocks": blocks}
+        return replace(problem, loss=loss, trained_on=trained_on, **parts)
 
-    def _loss(self, loss: AnyLoss) -> AnyLoss:
-        return replace(loss, unit=loss.unit * self.target) if isinstance(loss, Loss) else loss
+    def _loss(self, loss: Loss) -> Loss:
+        return replace(loss, unit=loss.unit * self.target)
 
     def rows(self, batches: AnyBatches) -> AnyBatches:
         """Rows of the data in these units."""
-        if not self.taken:
-            return batches
-        scaled = copy.copy(batches)
-        if isinstance(scaled, TensorBatches):
-            scaled.tensors = self.pair(scaled.tensors)
-        elif isinstance(scaled, LoaderBatches):
-            scaled.source = _Scaled(scaled.source, self)
-        return scaled
+        return batches.mapped(self.pair) if self.taken else batches
 
     def pair(self, batch: Any) -> Any:
         """Inputs and targets of a batch in these units."""
@@ -109,7 +105,7 @@ class Units:
 
     def teller(self, model: nn.Module, tell: Callback) -> Callback:
         """The same callback, to which the network is shown as it will be."""
-        if not self.taken:
+        if not self.taken or tell is silent:
             return tell
 
         def shown(event: Event) -> None:
@@ -200,22 +196,12 @@ class Units:
         ]
 
 
-def losses_in_units(loss: AnyLoss, target: float) -> AnyLoss:
+def losses_in_units(loss: Loss, target: float) -> Loss:
     """The loss of raw answers and targets, counted in units of the target."""
-    if target == 1 or not isinstance(loss, Loss):
+    if target == 1 or not loss.of_outputs:
         return loss
     own = loss.per_example
     return replace(loss, per_example=lambda output, answer: own(output / target, answer / target))
-
-
-class _Scaled:
-    """Batches of another source, in units."""
-
-    def __init__(self, source: Iterable[Any], units: Units) -> None:
-        self.source, self.units = source, units
-
-    def __iter__(self) -> Iterator[Any]:
-        return map(self.units.pair, self.source)
 
 
 def unit_text(number: float) -> str:

@@ -3,25 +3,35 @@
 import json
 import shutil
 import time
-from collections.abc import Mapping
-from dataclasses import fields
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from filelock import FileLock, Timeout
+from safetensors import SafetensorError
+from torch import nn
 
 from pactrain.bounds.moment import Moment
 from pactrain.certification.certificate import Certificate
 from pactrain.distributions.posterior import Posterior, Snapshot
+from pactrain.runs.conformal import FILE, Calibration
+from pactrain.runs.weights import MODEL, POSTERIOR, model_tensors, posterior_tensors
 from pactrain.runtime.errors import RunError
-from pactrain.runtime.files import load_state, plain, save_state, write_atomic, write_json
+from pactrain.runtime.files import PART, load_state, plain, remove_parts, save_state, write_atomic, write_json
+from pactrain.runtime.gave_up import noted
+from pactrain.runtime.untrusted import made_from, parse_json, read_json, regular
 from pactrain.training.trainer import Trainer
 
 CHECKPOINT_SECONDS = 5.0
 """Time between checkpoints: what a crash may cost."""
 
+LOCK = ".lock"
+"""A file that the process of a run holds while the run is going; the system frees it if the process is killed."""
+
 IGNORED_ON_RESUME = ("versions", "threads", "machine")
+CHANGED = {"data_digest": "the data has changed since", "model_digest": "the source of the network has changed since"}
+"""What is said of a setting that nobody types."""
 
 
 class RunFolder:
@@ -31,156 +41,188 @@ class RunFolder:
         self.path = path
         self.seconds_before = 0.0
         self._last_checkpoint = time.monotonic()
+        self._digests: dict[str, str] = {}
 
     @property
     def _checkpoint(self) -> Path:
         return self.path / "checkpoint" / "state.safetensors"
 
     @classmethod
-    def open(cls, path: str | Path, config: dict[str, Any], *, resume: bool) -> "RunFolder":
-        """A new run folder, or an unfinished one to go on with."""
+    @contextmanager
+    def open(cls, path: str | Path, config: dict[str, Any], *, resume: bool) -> Iterator["RunFolder"]:
+        """A new run folder, or an unfinished one to go on with; no other run can use it until the block ends."""
         folder = cls(Path(path))
-        kept = folder.path / "config.json"
-        if not resume:
-            check_free(folder.path)
-        elif is_complete(folder.path):
-            raise RunError(f"the run in {folder.path} is complete; there is nothing to resume")
-        elif kept.exists():
-            _same_config(read_json(kept), plain(config), folder.path)
-            (folder.path / "metrics.json").unlink(missing_ok=True)  # of an interrupted run; it will be written again
-            return folder
-        folder.path.mkdir(parents=True, exist_ok=True)
-        write_json(kept, config)
-        return folder
+        with folder._errors():
+            if not resume:
+                check_free(folder.path)
+        with ExitStack() as stack:
+            with folder._errors():
+                stack.enter_context(_held(folder.path))
+                folder._begin(config)
+            yield folder
+
+    def _begin(self, config: dict[str, Any]) -> None:
+        """Write the configuration of a new run, or compare it with that of the run to go on with."""
+        kept = self.path / "config.json"
+        if is_complete(self.path):
+            raise RunError(f"the run in {self.path} is complete; there is nothing to resume")
+        remove_parts(self.path)
+        if kept.exists():
+            made_from(kept, lambda before: _same_config(before, plain(config), self.path), read_json(kept))
+            (self.path / "metrics.json").unlink(missing_ok=True)  # of an interrupted run; written again at the end
+        else:
+            write_json(kept, config)
+
+    @contextmanager
+    def _errors(self) -> Iterator[None]:
+        """What goes wrong with files in the block, as an error that says what is kept and how to go on."""
+        try:
+            yield
+        except (OSError, SafetensorError) as error:
+            way_out = "nothing of this run is kept: choose another folder with out= (--out), or make this one usable"
+            if self.checkpoint() is not None:
+                way_out = (
+                    "the last checkpoint is kept there: make the folder usable again (space, access), then go on with "
+                    "resume=True (--resume)"
+                )
+            raise RunError(f"the run folder {self.path} cannot be used ({error}); {way_out}") from error
+
+    def write(self, name: str, values: Mapping[str, Any]) -> None:
+        """Write one more document."""
+        with self._errors():
+            write_json(self.path / name, dict(values))
 
     def moment(self) -> Moment | None:
         """The scan, if it was completed."""
-        file = self.path / "moment.json"
-        return Moment.from_dict(read_json(file)) if file.exists() else None
+        return read_moment(self.path)
 
     def write_moment(self, moment: Moment) -> None:
         """Keep the scan."""
-        write_atomic(self.path / "moment.json", json.dumps(moment.to_dict()) + "\n")
+        with self._errors():
+            write_atomic(self.path / "moment.json", json.dumps(moment.to_dict()) + "\n")
+
+    def blocks(self) -> int:
+        """How many blocks of a progressive certificate had been met by the last checkpoint."""
+        if not self._checkpoint.exists():
+            return 0
+        values = load_state(self._checkpoint)[1]
+        return made_from(self._checkpoint, lambda state: len(state["progress"]["blocks"]), values)
 
     def restore(self, trainer: Trainer) -> list[dict[str, Any]]:
         """Put the trainer where the last checkpoint left it; the history up to there."""
         file = self.path / "history.jsonl"
-        if not self._checkpoint.exists():
-            write_atomic(file, "")
-            return []
-        tensors, values = load_state(self._checkpoint)
-        trainer.load(tensors, values)
-        self.seconds_before = trainer.progress.seconds
-        lines = file.read_text().splitlines()[: trainer.progress.epoch]
-        if len(lines) < trainer.progress.epoch:
-            raise RunError(f"{file} has lost lines that the checkpoint knows of; start again in a new folder")
-        write_atomic(file, "".join(f"{line}\n" for line in lines))
-        return [json.loads(line) for line in lines]
+        with self._errors():
+            if not self._checkpoint.exists():
+                write_atomic(file, "")
+                return []
+            tensors, values = load_state(self._checkpoint)
+            made_from(self._checkpoint, lambda state: trainer.load(*state), (tensors, values))
+            self.seconds_before = trainer.progress.seconds_before + trainer.progress.seconds
+            records = read_history(file)[: trainer.progress.epoch]
+            if len(records) < trainer.progress.epoch:
+                raise RunError(f"{file} has lost lines that the checkpoint knows of; start again in a new folder")
+            write_atomic(file, "".join(json.dumps(record) + "\n" for record in records))
+            return records
 
     def keep(self, record: dict[str, Any], trainer: Trainer) -> None:
         """Append one epoch to the history, and now and then a checkpoint."""
-        with (self.path / "history.jsonl").open("a") as file:
-            file.write(json.dumps(plain(record), allow_nan=False) + "\n")
-        now = time.monotonic()
-        if trainer.progress.done or now - self._last_checkpoint >= CHECKPOINT_SECONDS:
-            save_state(self._checkpoint, *trainer.state())
-            self._last_checkpoint = now
+        with self._errors():
+            with (self.path / "history.jsonl").open("a") as file:
+                file.write(json.dumps(plain(record), allow_nan=False) + "\n")
+            now = time.monotonic()
+            if trainer.progress.done or now - self._last_checkpoint >= CHECKPOINT_SECONDS:
+                save_state(self._checkpoint, *trainer.state())
+                self._last_checkpoint = now
 
     def finish(
         self, model: nn.Module, posterior: Posterior, earlier: Mapping[str, Snapshot], certificate: Certificate
     ) -> None:
         """Write the network, its posterior and what was proved."""
-        save_state(self.path / "model.safetensors", model_tensors(model), {})
-        save_state(self.path / "posterior.safetensors", *posterior_tensors(posterior, earlier))
-        write_json(self.path / "certificate.json", certificate.to_dict())
+        with self._errors():
+            self._digests = {
+                MODEL: save_state(self.path / MODEL, model_tensors(model), {}),
+                POSTERIOR: save_state(self.path / POSTERIOR, *posterior_tensors(posterior, earlier)),
+            }
+            write_json(self.path / "certificate.json", certificate.to_dict())
+
+    def keep_calibration(self, calibration: Calibration) -> None:
+        """Keep what intervals and sets are made from."""
+        with self._errors():
+            self._digests[FILE] = calibration.save(self.path)
 
     def complete(self, metrics: Mapping[str, Any], *, interrupted: bool) -> None:
         """Write `metrics.json`, the sign that the run is complete; the checkpoint of an interrupted one stays."""
-        write_json(self.path / "metrics.json", dict(metrics))
+        with self._errors():
+            write_json(self.path / "metrics.json", {**metrics, "weights": self._digests})
         if not interrupted:
             shutil.rmtree(self.path / "checkpoint", ignore_errors=True)
 
-    def has_checkpoint(self) -> bool:
-        """Is there a state to go back to?"""
-        return self._checkpoint.exists()
+    def checkpoint(self) -> Path | None:
+        """The folder of the last checkpoint, if there is one."""
+        return self._checkpoint.parent if self._checkpoint.exists() else None
 
 
 def check_free(path: Path) -> None:
     """Refuse a folder that holds something: a new run would destroy it."""
-    if path.exists() and (not path.is_dir() or any(path.iterdir())):
+    try:
+        if (path / LOCK).exists():  # a run is going on, or its process was killed
+            with _held(path):
+                pass
+        free = not path.exists() or (path.is_dir() and all(file.name.endswith(PART) for file in path.iterdir()))
+    except (OSError, ValueError) as error:
+        raise RunError(f"{str(path)!r} cannot be used as a run folder ({error}); choose another") from error
+    if not free:
         raise RunError(f"{path} already exists and is not empty; resume it (resume=True, --resume) or choose another")
 
 
-def is_complete(path: Path) -> bool:
-    """Did the run come to its end, not cut short by anything?"""
-    file = path / "metrics.json"
-    return file.exists() and not read_json(file).get("interrupted")
-
-
-def read_json(path: Path) -> Any:
-    """A JSON file of a run folder."""
+@contextmanager
+def _held(path: Path) -> Iterator[None]:
+    """Keep all other runs out of a folder."""
+    path.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path / LOCK)
     try:
-        return json.loads(path.read_text())
+        lock.acquire(timeout=0)
+    except Timeout:
+        raise RunError(
+            f"a run is still going on in {path}, in another process or in this one; two would overwrite each other's "
+            "files: wait for its end or stop it, or choose another folder"
+        ) from None
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # a lock that nobody holds is free, even if its file cannot be removed
+            (path / LOCK).unlink(missing_ok=True)
+        lock.release()
+
+
+def is_complete(path: Path) -> bool:
+    """True if the run came to its end, not cut short by anything."""
+    file = path / "metrics.json"
+    return file.exists() and not made_from(file, dict, read_json(file)).get("interrupted")
+
+
+def read_moment(path: Path) -> Moment | None:
+    """The scan that a run folder holds, None if there is none yet."""
+    file = path / "moment.json"
+    return made_from(file, Moment.from_dict, read_json(file, nan=True)) if file.exists() else None
+
+
+def read_history(path: Path) -> list[dict[str, Any]]:
+    """The epochs; the last line of a run that is going on, or was killed, may be half written."""
+    if not path.exists():
+        return []
+    records = []
+    try:
+        lines = regular(path, RunError).read_text().splitlines()
     except (OSError, ValueError) as error:
         raise RunError(f"{path} cannot be read: {error}") from error
-
-
-def model_tensors(model: nn.Module) -> dict[str, Tensor]:
-    """The network's own `state_dict`, keys unchanged."""
-    plain_model = getattr(model, "_orig_mod", model)  # torch.compile wraps the user's own module
-    return {k: v for k, v in plain_model.state_dict().items() if isinstance(v, Tensor)}
-
-
-def posterior_tensors(
-    posterior: Posterior, earlier: Mapping[str, Snapshot]
-) -> tuple[dict[str, Tensor], dict[str, Any]]:
-    """Log-stds and prior means under the parameter's names, and the prior; posteriors of earlier moments, flat."""
-    tensors = {"prior_log_std": posterior.prior_log_std.data}
-    for name, at in zip(posterior.names, posterior.parameter_slices, strict=True):
-        shape = posterior.model.get_parameter(name).shape
-        own = name.removeprefix("_orig_mod.")
-        tensors[f"log_std/{own}"] = posterior.log_std.data[at].view(shape)
-        tensors[f"prior_mean/{own}"] = posterior.prior_mean[at].view(shape)
-        if posterior.units is not None:
-            tensors[f"units/{own}"] = posterior.units[at].view(shape)
-    for when, snapshot in earlier.items():
-        tensors |= {f"{when}/{f.name}": getattr(snapshot, f.name) for f in fields(Snapshot)}
-    values = {"groups": list(posterior.groups), "prior_fixed": posterior.prior_fixed, "earlier": list(earlier)}
-    values["prior_source"] = posterior.prior_source
-    return tensors, values | {"prior_choices": posterior.prior_choices, "unit_nats": posterior.unit_nats}
-
-
-def load_earlier(path: str | Path) -> dict[str, Snapshot]:
-    """Posteriors of earlier moments of training that a run folder holds, by name."""
-    tensors, values = load_state(Path(path) / "posterior.safetensors")
-    return {
-        when: Snapshot(**{f.name: tensors[f"{when}/{f.name}"] for f in fields(Snapshot)})
-        for when in values.get("earlier", [])
-    }
-
-
-def load_posterior(path: str | Path, posterior: Posterior) -> Posterior:
-    """Fill a posterior over a freshly built network with what a run folder holds."""
-    folder = Path(path)
-    model, _ = load_state(folder / "model.safetensors")
-    posterior.model.load_state_dict(model)
-    tensors, values = load_state(folder / "posterior.safetensors")
-    posterior.prior_fixed = bool(values.get("prior_fixed", False))  # a prior is free only if the run says so
-    posterior.prior_source = values.get("prior_source")
-    posterior.prior_choices = int(values.get("prior_choices", 1))
-    posterior.unit_nats = float(values.get("unit_nats", 0.0))
-    posterior.units = None
-    try:
-        posterior.prior_log_std.data.copy_(tensors["prior_log_std"])
-        for name, at in zip(posterior.names, posterior.parameter_slices, strict=True):
-            posterior.log_std.data[at] = tensors[f"log_std/{name}"].reshape(-1)
-            posterior.prior_mean[at] = tensors[f"prior_mean/{name}"].reshape(-1)
-            if f"units/{name}" in tensors:
-                posterior.units = torch.ones_like(posterior.prior_mean) if posterior.units is None else posterior.units
-                posterior.units[at] = tensors[f"units/{name}"].reshape(-1)
-    except KeyError as error:
-        raise RunError(f"{folder} holds a posterior over other parameters: {error} is missing") from error
-    return posterior
+    for number, line in enumerate(lines, 1):
+        try:
+            records.append(dict(parse_json(line)))
+        except (ValueError, TypeError, RecursionError) as error:
+            if number < len(lines):
+                raise RunError(f"{path}, line {number}, cannot be read: {error}") from error
+    return records
 
 
 def _same_config(kept: dict[str, Any], asked: dict[str, Any], path: Path) -> None:
@@ -190,5 +232,13 @@ def _same_config(kept: dict[str, Any], asked: dict[str, Any], path: Path) -> Non
         if key not in IGNORED_ON_RESUME and kept.get(key) != asked.get(key)
     ]
     if different:
-        shown = "; ".join(f"{key}: {kept.get(key)!r} there, {asked.get(key)!r} now" for key in different[:3])
+        shown = "; ".join(
+            CHANGED.get(key, f"{key}: {kept.get(key)!r:.80} there, {asked.get(key)!r:.80} now") for key in different[:3]
+        )
         raise RunError(f"the run in {path} was started with other settings ({shown}); resume it with the same ones")
+    before, now = kept["versions"], asked["versions"]
+    for name in sorted(name for name in before.keys() | now.keys() if before.get(name) != now.get(name)):
+        noted(
+            f"The run was started with {name} {before.get(name)} and resumed with {now.get(name)}: the rest of it may be "
+            "rounded differently."
+        )

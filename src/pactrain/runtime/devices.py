@@ -15,12 +15,18 @@ def choose_device(device: str | torch.device) -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:
         chosen = torch.device(device)
+        if chosen.type == "mps":
+            raise PactrainError(
+                f"device {device!r}: Apple's GPUs have no float64, in which bounds are computed; use cpu or auto"
+            )
+        if chosen.type == "meta":
+            raise PactrainError("device 'meta' holds no numbers; use cpu, cuda or auto")
         if chosen.type == "cuda" and not torch.cuda.is_available():
             raise PactrainError(
                 f"device {device!r}: this machine, or this build of torch, has no CUDA; use cpu or auto"
             )
         torch.empty(1, device=chosen)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
+    except (RuntimeError, AssertionError, TypeError) as error:
         reason = str(error).splitlines()[0]
         raise PactrainError(f"device {device!r} cannot be used ({reason}); use cpu, cuda or auto") from error
     return chosen

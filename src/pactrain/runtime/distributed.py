@@ -76,7 +76,9 @@ def mean_loss(losses: Tensor) -> tuple[Tensor, float]:
     if world() == 1:
         risk = losses.mean()
         return risk, float(risk.detach())
-    both = torch.stack([losses.detach().sum().double(), torch.tensor(float(len(losses))).to(losses.device).double()])
+    both = torch.stack(
+        [losses.detach().sum().double(), torch.tensor(float(len(losses)), device=losses.device).double()]
+    )
     total, count = add_up(both).tolist()
     scaled = losses.sum() * (world() / count)
     return scaled - scaled.detach() + total / count, total / count
@@ -108,7 +110,7 @@ def largest(value: float) -> float:
     """The largest of the ranks' values."""
     if world() == 1:
         return value
-    shared = torch.tensor([value], dtype=torch.float64)
+    shared = torch.tensor([value], dtype=torch.float64, device="cpu")
     _waiting(lambda: dist.all_reduce(shared, dist.ReduceOp.MAX))
     return float(shared)
 
@@ -117,7 +119,7 @@ def from_first(*values: float) -> tuple[float, ...]:
     """The first rank's numbers."""
     if world() == 1:
         return values
-    shared = torch.tensor(values, dtype=torch.float64)
+    shared = torch.tensor(values, dtype=torch.float64, device="cpu")
     _waiting(lambda: dist.broadcast(shared, 0))
     return tuple(shared.tolist())
 

@@ -49,7 +49,12 @@ def gave_up(what: str, why: Exception | str, *, instead: str) -> None:
     >>> notes
     ['The data was not scaled (ValueError: no rows); it is trained on as it came.']
     """
-    note, notes = f"{what} ({why if isinstance(why, str) else _reason(why)}); {instead}.", _notes.get()
+    noted(f"{what} ({why if isinstance(why, str) else _reason(why)}); {instead}.")
+
+
+def noted(note: str) -> None:
+    """Add a sentence to the notes of `fit`, once; elsewhere it is a warning."""
+    notes = _notes.get()
     if notes is None:
         warnings.warn(note, stacklevel=3)
     elif note not in notes:

@@ -30,6 +30,24 @@ def together(work: Callable[[], T], what: str) -> T | None:
         return None
 
 
+class Together:
+    """Work that is done with vmap until that is refused once, and from then on in a loop.
+
+    Args:
+        what: The subject of the note about a refusal.
+        tried: Whether vmap is tried at all.
+    """
+
+    def __init__(self, what: str, *, tried: bool) -> None:
+        self._what, self.tried = what, tried
+
+    def __call__(self, at_once: Callable[[], T], one_by_one: Callable[[], T]) -> T:
+        """The result of `at_once`, or of `one_by_one` if vmap is not to be used."""
+        found = together(at_once, self._what) if self.tried else None
+        self.tried = found is not None
+        return one_by_one() if found is None else found
+
+
 def rows_of_each(call: Callable[..., Tensor], *batched: Any) -> Tensor:
     """The rows of output of each network, those of one after those of the other."""
     outputs: Tensor = vmap(call)(*batched)

@@ -14,10 +14,11 @@ import torch
 
 from pactrain.bounds.moment import LOG_STD_RANGE, NEGATIVE, Array, Moment, log_grid
 from pactrain.distributions.posterior import Posterior
-from pactrain.problem.batches import as_batches
+from pactrain.problem.as_loss import as_loss
 from pactrain.problem.input_types import as_network_takes
-from pactrain.problem.losses import AnyLoss, per_example, resolve
+from pactrain.problem.losses import AnyLoss, Loss, per_example
 from pactrain.problem.module_modes import batch_statistics
+from pactrain.problem.read_data import as_batches
 from pactrain.runtime import distributed
 from pactrain.runtime.errors import PactrainError, TrainingError
 from pactrain.runtime.events import Callback, Event, silent
@@ -46,17 +47,40 @@ def estimate_moment(
     seed: int = 0,
     progress: Callback = silent,
 ) -> Moment:
-    """Scan the prior before training: `draws` networks at each std, each measured at most once on the data.
+    """Scan the prior before training: draw networks at each std and measure each at most once on the data.
 
-    Where there are more than `max_examples` examples a random subset is used.  `errors` holds the standard error of logM
-    (of its worst draw) that measuring on finitely many examples brings.  Under `torch.distributed` the draws are shared out among the ranks.
+    Under `torch.distributed` the draws are shared out among the ranks.
+
+    Args:
+        posterior: The posterior whose prior is scanned.
+        data: Anything that `fit` takes.
+        loss: A name or a callable, as in `fit`.
+        gammas: Values of γ, increasing; by default 40 from 0.5 to 200.
+        log_stds: Logarithms of the prior's stds, increasing; by default 15 from −6 to 1.
+        draws: Networks per std.
+        max_examples: A random subset of so many examples is measured where there are more.
+        n: Number of examples of the problem; by default it is counted.
+        seed: Decides the draws and the subset.
+        progress: Called with an `Event` now and then.
+
+    Returns:
+        The table ψ(γ, std), from which bounds for unbounded losses read.
+
+    Raises:
+        PactrainError: The data has no batch, or the grids are not increasing.
+
+    Example:
+        >>> X = torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
+        >>> moment = estimate_moment(Posterior(torch.nn.Linear(3, 2)), (X, (X[:, 0] > 0).long()), draws=2)
+        >>> moment.n
+        50
     """
     device = posterior.log_std.device
     batches = as_batches(data, batch_size=None, device=device, dtype=posterior.means()[0].dtype)
     first = next(iter(batches.ordered()), None)
     if first is None:
         raise PactrainError("the data has no batch: there is nothing to scan")
-    loss = resolve(loss, first)
+    loss = as_loss(loss, first, posterior.model)
     if batches is not data:
         as_network_takes(posterior.model, batches, loss)
     gamma_grid = np.asarray(list(gammas) if gammas is not None else log_grid(0.5, 200.0, 40), dtype=np.float64)
@@ -72,7 +96,7 @@ def estimate_moment(
 
 
 @torch.no_grad()
-def _count(posterior: Posterior, batches: Iterable[Any], loss: AnyLoss) -> int:
+def _count(posterior: Posterior, batches: Iterable[Any], loss: Loss) -> int:
     return sum(len(per_example(loss, posterior.model, batch)) for batch in batches)
 
 
@@ -80,7 +104,7 @@ def _count(posterior: Posterior, batches: Iterable[Any], loss: AnyLoss) -> int:
 def _scan(
     posterior: Posterior,
     subset: list[Any],
-    loss: AnyLoss,
+    loss: Loss,
     gammas: Array,
     log_stds: Array,
     draws: int,
@@ -110,6 +134,7 @@ def _scan(
             for gap in flat:
                 _fill_in(table, gap, log_stds)
                 done += gap[2] - gap[1] - 1
+                progress(Event("scan", done, len(mine) * len(log_stds), {"std": math.exp(log_stds[gap[2]])}))
             wanted, gaps = _halved([gap for gap in gaps if gap[2] - gap[1] > 1 and gap not in flat])
     return _added_up(table, posterior), int(distributed.add_up(measured))
 
@@ -142,7 +167,7 @@ def _halved(gaps: list[Gap]) -> tuple[list[tuple[int, int]], list[Gap]]:
 def moment_at(
     posterior: Posterior,
     batches: list[Any],
-    loss: AnyLoss,
+    loss: Loss,
     log_std: torch.Tensor,
     gammas: Array,
     *,

@@ -11,8 +11,9 @@ from torch.nn.modules.conv import _ConvNd
 
 from pactrain.distributions.posterior import Posterior
 from pactrain.distributions.sampling import try_with
-from pactrain.problem.losses import AnyLoss, Loss, per_example, refusing_loss, scores_of
-from pactrain.runtime.vmap import rows_of_each, together
+from pactrain.problem.losses import Loss, per_example
+from pactrain.problem.predictions import scores_of
+from pactrain.runtime.vmap import Together, rows_of_each
 
 WEIGHTS_AT_ONCE, EXAMPLES_AT_ONCE = 2**20, 4096
 """Weights, and examples, of all networks in one pass.  Beyond that the calls that are saved cost less than the cache they take."""
@@ -26,10 +27,10 @@ class PriorLosses:
     `at_once` networks are measured in one pass; what cannot be batched is measured one by one.
     """
 
-    def __init__(self, posterior: Posterior, batches: list[Any], loss: AnyLoss) -> None:
+    def __init__(self, posterior: Posterior, batches: list[Any], loss: Loss) -> None:
         self.posterior, self.batches, self.loss = posterior, batches, loss
         self.at_once = 1
-        if isinstance(loss, Loss) and all(map(is_plain, batches)) and not convolves(posterior.model):
+        if loss.of_outputs and all(map(is_plain, batches)) and not convolves(posterior.model):
             largest = max((len(batch[-1]) for batch in batches), default=1)
             room = min(WEIGHTS_AT_ONCE // posterior.num_weights, EXAMPLES_AT_ONCE // max(1, largest))
             self.at_once = max(1, room)
@@ -46,21 +47,22 @@ class PriorLosses:
         yield from self._measured(waiting)
 
     def _measured(self, places: list[Place]) -> Iterator[NDArray[np.float64]]:
-        if len(places) > 1:
-            found = together(lambda: self._together(places), "Losses of several networks of the prior were")
-            if found is not None:
-                yield from found
-                return
+        several = len(places) > 1
+        either = Together("Losses of several networks of the prior were", tried=several)
+        yield from either(lambda: self._together(places), lambda: self._one_by_one(places))
+        if several and not either.tried:
             self.at_once = 1
+
+    def _one_by_one(self, places: list[Place]) -> Iterable[NDArray[np.float64]]:
         for noise, log_std in places:
             with self.posterior.prior_draw(log_std, noise) as model:
                 losses = [per_example(self.loss, model, batch) for batch in self.batches]
             yield torch.cat(losses).double().cpu().numpy()
 
-    def _together(self, places: list[Place]) -> NDArray[np.float64]:
+    def _together(self, places: list[Place]) -> Iterable[NDArray[np.float64]]:
         """All networks' outputs at once, then the loss of all their examples as if they were those of one network."""
         model, weights, found = self.posterior.model, self.posterior.prior_networks(places), []
-        loss = refusing_loss(self.loss)
+        loss = self.loss.guarded()
 
         def predict(*inputs: Tensor) -> Tensor:
             return rows_of_each(lambda own: scores_of(try_with(model, own, inputs)), weights)
@@ -68,7 +70,7 @@ class PriorLosses:
         for *inputs, target in self.batches:
             repeated = target.repeat(len(places), *(1 for _ in target.shape[1:]))
             found.append(per_example(loss, predict, (*inputs, repeated)).view(len(places), -1))
-        return torch.cat(found, 1).double().cpu().numpy()
+        return list(torch.cat(found, 1).double().cpu().numpy())
 
 
 def is_plain(batch: Any) -> bool:

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
 from pactrain import fit
+from pactrain.certification.before_training import Described
 from pactrain.certification.caveats import seen_before
 from pactrain.certification.certificate import Certificate
 from pactrain.certification.statement import Caveat
@@ -25,8 +26,9 @@ from pactrain.distributions.posterior import Posterior
 from pactrain.distributions.prior import Prior, fresh_source
 from pactrain.models.mlp import mlp
 from pactrain.problem.batches import EVALUATION_BATCH
-from pactrain.problem.losses import AnyLoss
+from pactrain.problem.losses import AnyLoss, Loss
 from pactrain.problem.module_modes import evaluating
+from pactrain.problem.read import first_part
 from pactrain.rules.presets import Rules
 from pactrain.runtime.errors import DataError, PactrainError
 from pactrain.runtime.seeds import seed_global
@@ -53,6 +55,7 @@ class PACBayesEstimator(BaseEstimator):  # type: ignore[misc]
         delta: float = 0.05,
         budget: str | float | None = None,
         prior_data: float = 0.0,
+        certificate: str = "standard",
         standardize: bool = True,
         device: str = "auto",
         random_state: Any = 0,
@@ -65,6 +68,7 @@ class PACBayesEstimator(BaseEstimator):  # type: ignore[misc]
         self.delta = delta
         self.budget = budget
         self.prior_data = prior_data
+        self.certificate = certificate
         self.standardize = standardize
         self.device = device
         self.random_state = random_state
@@ -76,20 +80,20 @@ class PACBayesEstimator(BaseEstimator):  # type: ignore[misc]
         self.seed_ = int(self.random_state if whole else check_random_state(self.random_state).randint(2**31 - 1))
 
     def _fitting(self, n: int) -> Array:
-        """Numbers of the rows that means and scales are taken from: those of the prior, if it has rows of its own."""
-        return fitting_rows(np.arange(n), self.prior_data, self.seed_)
+        """Numbers of the rows that means and scales are taken from: those that no statement counts, if there are any."""
+        return fitting_rows(np.arange(n), first_part(self.prior_data, self.certificate), self.seed_)
 
-    def _train(self, x: Array, target: Array, loss: AnyLoss, outputs: int, caveats: list[Caveat]) -> None:
+    def _train(self, x: Array, target: Array, loss: Loss, outputs: int, caveats: list[Caveat]) -> None:
         """Fit the network on validated rows and keep what comes of it."""
         self.scaler_ = StandardScaler().fit(x[self._fitting(len(x))]) if self.standardize else None
         self.n_outputs_ = outputs
-        if self.standardize and not self.prior_data:
+        if self.standardize and not first_part(self.prior_data, self.certificate):
             caveats = [STANDARDISED, *caveats]
         if isinstance(self.model, nn.Module):
             caveats = [*caveats, *seen_before(self.model)]
         result = fit(
             self._network(),
-            (self._scaled(x), target),
+            Described((self._scaled(x), target), caveats=caveats),
             loss=loss,
             prior=self._prior(),
             bound=self.bound,
@@ -97,9 +101,9 @@ class PACBayesEstimator(BaseEstimator):  # type: ignore[misc]
             delta=self.delta,
             budget=self.budget,
             prior_data=self.prior_data,
+            certificate=self.certificate,
             device=self.device,
             seed=self.seed_,
-            caveats=caveats,
         )
         if result.interrupted:
             raise KeyboardInterrupt  # a search over settings must stop too, not go on with the next one

@@ -2,7 +2,7 @@
 
 Features are standardised with the training rows unless `standardize=False`, targets of regression always; predictions are
 in the target's own units.  Standardising uses the rows that the bound counts, so the certificate's numbers are then called
-estimated, not certified.  With `prior_data` the means and scales come from the prior's rows alone and the numbers stay certified;
+estimated, not certified.  With `prior_data` the means and scales come from the prior's rows alone (with a progressive certificate, from the first half) and the numbers stay certified;
 so they do with `standardize=False` and features scaled by constants known beforehand.
 """
 
@@ -19,34 +19,47 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import column_or_1d, validate_data
 from torch import Tensor, nn
 
+from pactrain.certification.caveats import BALANCED
 from pactrain.certification.statement import Caveat
 from pactrain.data.task import scaled_target
 from pactrain.distributions.prior import Prior
-from pactrain.problem.losses import LOSSES, MULTILABEL, AnyLoss, Loss, resolve, weighted
+from pactrain.problem.as_loss import as_loss
+from pactrain.problem.losses import AnyLoss, Loss
+from pactrain.problem.named_losses import LOSSES, weighted
 from pactrain.rules.presets import Rules
 from pactrain.runtime.errors import DataError, PactrainError
 from pactrain.sklearn.estimator import Array, Factory, PACBayesEstimator, refuse
 
-CLASS_WEIGHTS = Caveat("the class weights were computed from the same training rows", "estimated")
 SPREAD_DRAWS = 100
 
 
 class PACBayesClassifier(ClassifierMixin, PACBayesEstimator):  # type: ignore[misc]
     """A neural network classifier trained by minimising a PAC-Bayes bound; nothing has to be tuned.
 
-    model:        None for an MLP made for the data, a function `f(n_in, n_out)`, or a module (a copy of it is trained).
-    loss:         "cross_entropy" (the default), "hinge", or a callable `loss(predict, batch)`.
-    class_weight: {class: weight}, "balanced", or None.
-    standardize:  give every feature mean 0 and standard deviation 1, by the training rows.
-    Everything else is as in `pactrain.fit`; `random_state` is its seed.
-
-    After `fit`: `model_`, `posterior_`, `certificate_`, `history_`, `classes_`, `n_features_in_`, `feature_names_in_`.
     A target of several columns of 0 and 1 is multilabel: predictions and probabilities then have those columns.
 
-    >>> from sklearn.datasets import load_iris
-    >>> X, y = load_iris(return_X_y=True)
-    >>> PACBayesClassifier(budget="10 epochs").fit(X, y).score(X, y) > 0.9
-    True
+    Args:
+        model: None for an MLP made for the data, a function `f(n_in, n_out)`, or a module (a copy of it is trained).
+        loss: "cross_entropy" (the default), "hinge", or a callable `loss(predict, batch)`.
+        class_weight: {class: weight}, "balanced", or None.
+        standardize: Give every feature mean 0 and standard deviation 1, by the training rows.
+        random_state: The seed.
+        prior, bound, preset, delta, budget, prior_data, device: As in `pactrain.fit`.
+
+    Attributes:
+        model_: The trained network.
+        posterior_: The Gaussian over its weights.
+        certificate_: What was proved.
+        history_: One record per epoch.
+        classes_: The classes, in the order of the probabilities.
+        n_features_in_: Number of features.
+        feature_names_in_: Their names, if `X` had any.
+
+    Example:
+        >>> from sklearn.datasets import load_iris
+        >>> X, y = load_iris(return_X_y=True)
+        >>> PACBayesClassifier(budget="10 epochs").fit(X, y).score(X, y) > 0.9
+        True
     """
 
     def __init__(
@@ -60,6 +73,7 @@ class PACBayesClassifier(ClassifierMixin, PACBayesEstimator):  # type: ignore[mi
         delta: float = 0.05,
         budget: str | float | None = None,
         prior_data: float = 0.0,
+        certificate: str = "standard",
         class_weight: dict[Any, float] | str | None = None,
         standardize: bool = True,
         device: str = "auto",
@@ -74,6 +88,7 @@ class PACBayesClassifier(ClassifierMixin, PACBayesEstimator):  # type: ignore[mi
             delta=delta,
             budget=budget,
             prior_data=prior_data,
+            certificate=certificate,
             standardize=standardize,
             device=device,
             random_state=random_state,
@@ -108,28 +123,27 @@ class PACBayesClassifier(ClassifierMixin, PACBayesEstimator):  # type: ignore[mi
         self._train(X, target, loss, len(self.classes_), caveats)
         return self
 
-    def _loss(self) -> AnyLoss:
-        default = MULTILABEL if getattr(self, "multilabel_", False) else LOSSES["cross_entropy"]
-        loss = default if self.loss in (None, "cross_entropy") else resolve(self.loss, None)
-        if isinstance(loss, Loss) and loss.task != "classification":
+    def _loss(self) -> Loss:
+        default = LOSSES["binary_cross_entropy"] if getattr(self, "multilabel_", False) else LOSSES["cross_entropy"]
+        loss = default if self.loss in (None, "cross_entropy") else as_loss(self.loss, None)
+        if loss.task == "regression":
             raise PactrainError(f"loss {loss.name!r} is for numbers; classes need cross_entropy or hinge")
         return loss
 
-    def _weighted(self, loss: AnyLoss, target: Array) -> tuple[AnyLoss, list[Caveat]]:
+    def _weighted(self, loss: Loss, target: Array) -> tuple[Loss, list[Caveat]]:
         if self.class_weight is None:
             return loss, []
-        if self.multilabel_ or not isinstance(loss, Loss):
+        if self.multilabel_ or not loss.of_outputs:
             raise DataError(
                 "class_weight goes with a named loss and one class an example; write the weights into your loss"
             )
         labels = self.classes_[target]
         weights = compute_class_weight(self.class_weight, classes=self.classes_, y=labels)
-        caveats = [CLASS_WEIGHTS] if self.class_weight == "balanced" else []
+        caveats = [BALANCED] if self.class_weight == "balanced" else []
         return weighted(loss, torch.as_tensor(weights)), caveats
 
     def _probabilities(self) -> Callable[[Tensor], Tensor] | None:
-        loss = self._loss()
-        return loss.probabilities if isinstance(loss, Loss) else None
+        return self._loss().probabilities
 
     def predict(self, X: Any, *, draws: int | None = None) -> Array:
         """The class of each row by the mean network, or by the mean probability of `draws` random networks."""
@@ -149,19 +163,29 @@ class PACBayesClassifier(ClassifierMixin, PACBayesEstimator):  # type: ignore[mi
 
 
 class PACBayesRegressor(RegressorMixin, PACBayesEstimator):  # type: ignore[misc]
-    """A neural network for numbers trained by minimising a PAC-Bayes bound; nothing has to be tuned.
+    """A neural network regressor trained by minimising a PAC-Bayes bound; nothing has to be tuned.  `y` may have several columns.
 
-    loss: "mse" (the default), "l1", "huber", "log_cosh", "quantile", "quantile:0.9", or a callable; it sees standardised
-          targets.  Everything else is as in `PACBayesClassifier`.
+    Args:
+        loss: "mse" (the default), "l1", "huber", "log_cosh", "quantile", "quantile:0.9", or a callable; it sees standardised
+            targets.
+        model, prior, bound, preset, delta, budget, prior_data, standardize, device, random_state: As in `PACBayesClassifier`.
 
-    After `fit`: `model_` (whose outputs are standardised targets), `posterior_`, `certificate_`, `history_`,
-    `target_mean_`, `target_scale_`, `n_features_in_`, `feature_names_in_`.  `y` may have several columns.
+    Attributes:
+        model_: The trained network, whose outputs are standardised targets.
+        posterior_: The Gaussian over its weights.
+        certificate_: What was proved.
+        history_: One record per epoch.
+        target_mean_: Mean of the targets.
+        target_scale_: Standard deviation of the targets.
+        n_features_in_: Number of features.
+        feature_names_in_: Their names, if `X` had any.
 
-    >>> import numpy as np
-    >>> X = np.linspace(0, 1, 64)[:, None]
-    >>> mean, std = PACBayesRegressor(budget="10 epochs").fit(X, 300 + 20 * X[:, 0]).predict(X, return_std=True)
-    >>> mean.shape, std.shape
-    ((64,), (64,))
+    Example:
+        >>> import numpy as np
+        >>> X = np.linspace(0, 1, 64)[:, None]
+        >>> mean, std = PACBayesRegressor(budget="10 epochs").fit(X, 300 + 20 * X[:, 0]).predict(X, return_std=True)
+        >>> mean.shape, std.shape
+        ((64,), (64,))
     """
 
     def __sklearn_tags__(self) -> Any:
@@ -179,11 +203,11 @@ class PACBayesRegressor(RegressorMixin, PACBayesEstimator):  # type: ignore[misc
         self.target_mean_, scale = fitted.mean(axis=0), fitted.std(axis=0)
         self.target_scale_ = np.where(scale > 0, scale, 1.0)
         target = (y - self.target_mean_) / self.target_scale_
-        loss, several = resolve(self.loss or "mse", None), y.ndim > 1
+        loss, several = as_loss(self.loss or "mse", None), y.ndim > 1
         caveats = [scaled_target(None if several else float(self.target_scale_), self.prior_data)]
-        if isinstance(loss, Loss) and loss.task != "regression":
+        if loss.task == "classification":
             raise PactrainError(f"loss {loss.name!r} is for classes; numbers need mse, l1, huber, log_cosh or quantile")
-        if not several and isinstance(loss, Loss):
+        if not several:
             loss = dataclasses.replace(loss, unit=float(self.target_scale_))
         self._train(X, target, loss, y.shape[1] if several else 1, caveats)
         return self

@@ -6,15 +6,15 @@ from typing import Any
 import torch
 
 from pactrain.bounds.base import Bound
-from pactrain.bounds.unbounded import Unbounded
 from pactrain.distributions.posterior import Posterior
-from pactrain.problem.losses import AnyLoss, per_example
+from pactrain.problem.losses import Loss
 from pactrain.rules.presets import Rules
-from pactrain.runtime import distributed
 from pactrain.runtime.seeds import derive
-from pactrain.training.curvature import CurvatureStds, Moves
+from pactrain.training.computing import Computing
+from pactrain.training.curvature import CurvatureStds
 from pactrain.training.not_finite import not_finite
 from pactrain.training.state import Progress
+from pactrain.training.update_formulas import Moves
 
 GUESS_RISK, GUESS_KL = 0.05, 0.1
 """Where a bound for losses in [0, 1] is expected to end (risk, and nats an example), for the first weight of the KL: at
@@ -28,21 +28,19 @@ SURROGATE = 0.5
 times the clipped cross-entropy where training ends and pays for more nats than it.  Picked on MNIST."""
 
 
-def first_weight(bound: Unbounded | Bound, held_gamma: float) -> float:
-    """1/(γ n) with γ held for unbounded losses; for losses in [0, 1] the bound's slopes where it may end."""
-    if isinstance(bound, Unbounded):
-        return 1 / (held_gamma * bound.n)
-    slope_risk, slope_kl = bound.slopes(GUESS_RISK, GUESS_KL * bound.n)
-    return SURROGATE * slope_kl / slope_risk
+def first_weight(bound: Bound, held_gamma: float) -> float:
+    """The weight of the divergence at the γ that is held, or by the bound's slopes where training may end."""
+    return _weight(bound, held_gamma, GUESS_RISK, GUESS_KL * bound.n)
 
 
-def followed_weight(bound: Unbounded | Bound, held_gamma: float, risk: float, kl: float) -> float:
+def followed_weight(bound: Bound, held_gamma: float, risk: float, kl: float) -> float:
     """The weight at the present point: the bound's slopes there, within a factor of the first weight."""
     first = first_weight(bound, held_gamma)
-    if isinstance(bound, Unbounded):
-        return first
-    slope_risk, slope_kl = bound.slopes(min(max(risk, 1e-6), 1 - 1e-6), kl)
-    return min(max(SURROGATE * slope_kl / slope_risk, first / FOLLOW), first * FOLLOW)
+    return min(max(_weight(bound, held_gamma, risk, kl), first / FOLLOW), first * FOLLOW)
+
+
+def _weight(bound: Bound, held_gamma: float, risk: float, kl: float) -> float:
+    return (1.0 if bound.holds_gamma else SURROGATE) * bound.kl_weight(risk, kl, held_gamma)
 
 
 PRIOR_GROWTH = 1.0
@@ -52,7 +50,7 @@ and posterior could otherwise widen together at no charge until the noise drowns
 
 def closed_form(
     posterior: Posterior,
-    bound: Unbounded | Bound,
+    bound: Bound,
     rules: Rules,
     *,
     held_gamma: float,
@@ -70,7 +68,7 @@ def closed_form(
         posterior,
         kl_weight=first_weight(bound, held_gamma),
         memory=rules.curvature_memory,
-        log_std_range=(lowest, max(start, lowest) + (PRIOR_GROWTH if isinstance(bound, Bound) else 0.0)),
+        log_std_range=(lowest, max(start, lowest) + (0.0 if bound.holds_gamma else PRIOR_GROWTH)),
         first=rules.first_curvature,
         moves=moves,
         steps=steps,
@@ -80,29 +78,30 @@ def closed_form(
 def curvature_step(
     curvature: CurvatureStds,
     optimizer: torch.optim.Optimizer | None,
-    loss: AnyLoss,
+    loss: Loss,
     batch: Any,
     p: Progress,
     *,
     rate: float,
     seed: int,
+    how: Computing,
 ) -> float:
     """One step, the means moved by the optimiser if there is one; returns the batch's loss at the draw."""
     curvature.draw(derive(seed, "noise", p.step))
-    risk, value = distributed.mean_loss(per_example(loss, curvature.posterior.model, distributed.share(batch)))
+    value = how.backward(loss, curvature.posterior.model, batch)
     if not math.isfinite(value):
         curvature.rest()
         raise not_finite(curvature.posterior, p, value)
-    risk.backward()
+    how.clip(curvature.posterior.means())
     curvature.learn(rate, p.step, stds=p.stage == 1)
     if optimizer is not None:
         curvature.flat.step(optimizer)
     return value
 
 
-def follow_bound(curvature: CurvatureStds, bound: Unbounded | Bound, held_gamma: float, risk: float) -> None:
+def follow_bound(curvature: CurvatureStds, bound: Bound, held_gamma: float, risk: float) -> None:
     """Let the divergence weigh what a bound for losses in [0, 1] makes of it at the present point."""
-    if isinstance(bound, Bound):
+    if not bound.holds_gamma:
         curvature.rest()
         kl = float(curvature.posterior.kl_by_group().sum())
         curvature.kl_weight = followed_weight(bound, held_gamma, risk, kl)

@@ -12,13 +12,11 @@ is an unbiased estimate of h_i; its moving average with Lin, Schmidt and Khan's 
 
 Everything is done block by block (`blocks.py`), so that nothing the size of the network is allocated, and two threads share
 the blocks.  Neither noise nor stds are stored: the noise times the std is the weight in place less the mean, and the std
-follows from h; the posterior's log-stds are written when the network comes to rest, and until then their memory holds the draw.
+follows from h.  The posterior's log-stds are written whenever the network comes to rest, at the end of an epoch.
 """
 
-import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Literal
 
 import torch
 from torch import Tensor
@@ -28,12 +26,15 @@ from pactrain.distributions.posterior import Posterior
 from pactrain.runtime import distributed
 from pactrain.training.blocks import Blocks
 from pactrain.training.flat_weights import FlatWeights
-from pactrain.training.update_kernels import BETA1, BETA2, WORTH_COMPILING, adam_move, kernels, natural_move
+from pactrain.training.update_formulas import Moves, Numbers, Vectors, draw_weights, information, numbers_of, update
+from pactrain.training.update_kernels import kernels
+
+WORTH_COMPILING = 5e9
+"""Weights times steps from which the seconds that compiling takes are won back (about 3 ns a weight and step on a CPU)."""
 
 WORTH_A_KERNEL = 16_384
 """Weights a group has on average from which calling a compiled kernel for each group pays."""
 
-Moves = Literal["adam", "natural", "none"]
 Work = Callable[[slice, Tensor, tuple[Tensor, ...], torch.Generator | None], None]
 
 
@@ -64,7 +65,7 @@ class CurvatureStds:
         self.second_moment = torch.zeros_like(self.first_moment if moves == "adam" else self.first_moment[:0])
         weights, groups = len(self.curvature), len(posterior.groups)
         worth = steps * weights >= WORTH_COMPILING and (groups == 1 or weights >= WORTH_A_KERNEL * groups)
-        found = kernels(self.curvature.dtype, self.curvature.device.type) if worth and moves != "none" else None
+        found = kernels(self.curvature.dtype, self.curvature.device.type, moves) if worth and moves != "none" else None
         self._kernels = found if distributed.largest(found is None) == 0 else None  # all processes alike
         self._drawn_now = False  # is the scratch of a network of one block still as drawing has left it: 1/std², ε/std?
         self.rest()
@@ -100,27 +101,25 @@ class CurvatureStds:
     @torch.no_grad()
     def draw(self, seed: int) -> None:
         """Put one draw of the posterior into the network."""
-        flat, h, scale = self.flat, self.curvature, 1 / self.kl_weight
+        v, weight, keep = self._vectors(), self.kl_weight, self.blocks.only_one
 
         def fill(at: slice, precision: Tensor, scratch: tuple[Tensor, ...], source: torch.Generator | None) -> None:
-            flat.draw[at].normal_(generator=source)
+            v.draw[at].normal_(generator=source)
 
         def work(at: slice, precision: Tensor, scratch: tuple[Tensor, ...], source: torch.Generator | None) -> None:
-            information, noise, root = scratch
-            torch.sqrt(torch.add(precision, h[at], alpha=scale, out=information), out=root)  # 1/std
+            info, noise, root = scratch
             noise.normal_(generator=source)
-            torch.addcdiv(flat.means[at], noise, root, out=flat.draw[at])
-            if self.blocks.only_one:
+            draw_weights(v.curvature[at], v.means[at], noise, precision, weight, out=v.draw[at], scratch=(info, root))
+            if keep:
                 noise.mul_(root)
 
         if self._kernels is None:
             self._for_blocks(work, seed)
-            self._drawn_now = self.blocks.only_one
+            self._drawn_now = keep
         else:
             self._for_blocks(fill, seed)
-            for at, numbers in self._numbers():
-                self._kernels.draw(h[at], flat.means[at], flat.draw[at], numbers)
-        flat.put()
+            self._for_groups(self._kernels.draw, self._numbers())
+        self.flat.put()
 
     @contextmanager
     def drawn(self, seed: int) -> Iterator[None]:
@@ -136,48 +135,32 @@ class CurvatureStds:
         the risk alone."""
         self.flat.take_grads()
         distributed.average(self.flat.grads)
+        numbers, noise_ready = self._numbers(rate, step), self._drawn_now
         if self._kernels is not None and stds:
-            self._learn_fused(rate, step)
+            self._for_groups(self._kernels.update, numbers)
             return
-        g, m, m0, w, h = self.flat.grads, self.flat.means, self.posterior.prior_mean, self.flat.draw, self.curvature
-        first, second = self.first_moment, self.second_moment
-        weight, forget, drawn_now = self.kl_weight, 1 - self.memory, self._drawn_now
+        v, moves, clear = self._vectors(), self.moves, self.moves != "none" and self.flat.adds_up
 
         def work(at: slice, precision: Tensor, scratch: tuple[Tensor, ...], _: torch.Generator | None) -> None:
-            a, b = scratch[:2]
-            if stds:
-                if not drawn_now:
-                    torch.add(precision, h[at], alpha=1 / weight, out=a)  # 1/std²
-                    torch.sub(w[at], m[at], out=b).mul_(a)  # ε / std
-                torch.addcmul(h[at], b, g[at], value=-1.0, out=b)
-                torch.div(b, a, out=a)
-                h[at].sub_(b, alpha=forget).addcmul_(a, b, value=0.5 * forget * forget / weight).clamp_(min=0.0)
-                g[at].addcmul_(torch.sub(m[at], m0[at], out=b), precision, value=weight)
-            if self.moves == "adam":
-                adam_move(m[at], g[at], first[at], second[at], rate=rate, step=step, scratch=b)
-            elif self.moves == "natural":
-                natural_move(m[at], g[at], first[at], h[at], precision, weight, rate=rate, step=step, scratch=(a, b))
-            if self.moves != "none" and self.flat.adds_up:
-                g[at].zero_()
+            part, two = v.part(at), (scratch[0], scratch[1])
+            update(part, precision, numbers, moves, stds=stds, clear=clear, scratch=two, noise_ready=noise_ready)
 
         self._for_blocks(work)
 
-    @torch.no_grad()
-    def _learn_fused(self, rate: float, step: int) -> None:
-        assert self._kernels is not None
-        bias, second_bias = 1 - BETA1 ** (step + 1), math.sqrt(1 - BETA2 ** (step + 1))
-        changing = (rate / bias, 1 / second_bias) if self.moves == "adam" else (rate, 1 / bias)
-        vectors = [self.curvature, self.flat.grads, self.flat.means, self.posterior.prior_mean, self.flat.draw]
-        vectors += [self.first_moment] + ([self.second_moment] if self.moves == "adam" else [])
-        kernel = self._kernels.adam if self.moves == "adam" else self._kernels.natural
-        for at, numbers in self._numbers(*changing):
-            kernel(*(v[at] for v in vectors), numbers)
+    def _vectors(self) -> Vectors:
+        flat, posterior = self.flat, self.posterior
+        moments = self.first_moment, self.second_moment
+        return Vectors(self.curvature, flat.grads, flat.means, posterior.prior_mean, flat.draw, *moments)
 
-    def _numbers(self, *more: float) -> list[tuple[slice, Tensor]]:
-        """Where each group stands, and the numbers that its kernels are called with."""
-        shared = (1 / self.kl_weight, self.kl_weight, 1 - self.memory, *more, *(0.0 for _ in range(2 - len(more))))
-        table = torch.tensor([(p, *shared) for p in self.precisions], dtype=torch.float64).to(self.curvature)
-        return list(zip(self.posterior.group_slices, table.unbind(), strict=True))
+    def _numbers(self, rate: float = 0.0, step: int = 0) -> Numbers:
+        return numbers_of(step, kl_weight=self.kl_weight, memory=self.memory, rate=rate)
+
+    @torch.no_grad()
+    def _for_groups(self, kernel: Callable[[Vectors, Tensor, Tensor], None], numbers: Numbers) -> None:
+        """Call a compiled kernel for every group."""
+        v, all_numbers = self._vectors(), torch.tensor(numbers, dtype=torch.float64, device="cpu").to(self.curvature)
+        for at, precision in zip(self.posterior.group_slices, self._group_precisions, strict=True):
+            kernel(v.part(at), precision, all_numbers)
 
     # -- between steps ---------------------------------------------------------------------------------------------
 
@@ -201,7 +184,7 @@ class CurvatureStds:
 
         def work(at: slice, precision: Tensor, scratch: tuple[Tensor, ...], _: torch.Generator | None) -> None:
             a, b = scratch[:2]
-            torch.add(precision, h[at], alpha=1 / self.kl_weight, out=a).reciprocal_()
+            information(h[at], precision, self.kl_weight, out=a).reciprocal_()
             torch.sub(flat.means[at], posterior.prior_mean[at], out=b)
             a.addcmul_(b, b)
             for i, group in enumerate(posterior.group_slices):
@@ -213,7 +196,7 @@ class CurvatureStds:
         sums = torch.zeros(len(posterior.groups), dtype=torch.float64, device=h.device)
         for i, _, part in sorted(found, key=lambda item: item[:2]):  # in one order, whichever thread was first
             sums[i] += part
-        sizes = torch.tensor([g.stop - g.start for g in posterior.group_slices], dtype=torch.float64)
+        sizes = torch.tensor([g.stop - g.start for g in posterior.group_slices], dtype=torch.float64, device="cpu")
         best = 0.5 * torch.log(sums / sizes.to(h.device).clamp(min=1))
         posterior.prior_log_std.copy_(best.clamp(*self.log_std_range))
         self._set_precisions()
@@ -223,7 +206,7 @@ class CurvatureStds:
         log_std, h = self.posterior.log_std.detach(), self.curvature
 
         def work(at: slice, precision: Tensor, *_: object) -> None:
-            torch.add(precision, h[at], alpha=1 / self.kl_weight, out=log_std[at]).log_().mul_(-0.5)
+            information(h[at], precision, self.kl_weight, out=log_std[at]).log_().mul_(-0.5)
 
         self._for_blocks(work)
         self.flat.rest()

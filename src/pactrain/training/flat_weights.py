@@ -13,10 +13,9 @@ and adding, and for so few weights the memory does not count."""
 class FlatWeights:
     """The means, a draw of the weights and its gradients as flat vectors in the posterior's order.
 
-    A draw is written over the posterior's log-stds, which follow from the curvature and are written anew when the network
-    comes to rest: nobody needs both at once, and a vector is saved.  From `attach()` to `release()`, where all weights are
-    plain contiguous tensors of one dtype, the network's parameters are views of `draw` or of `means`, whichever they show,
-    and, in all but small networks, their gradients views of `grads`; otherwise values are copied to and fro.
+    From `attach()` to `release()`, where all weights are plain contiguous tensors of one dtype, the network's parameters are
+    views of `draw` or of `means`, whichever they show, and, in all but small networks, their gradients views of `grads`;
+    otherwise values are copied to and fro.
     """
 
     def __init__(self, posterior: Posterior) -> None:
@@ -27,12 +26,16 @@ class FlatWeights:
         self._can_alias = len({p.dtype for p in self._params}) == 1 and all(
             type(p) is torch.nn.Parameter and p.is_contiguous() for p in self._params
         )
-        self.draw = posterior.log_std.detach()
-        self.gathers = len(self.draw) <= GATHERED
-        self.means, self.grads = torch.empty_like(self.draw), torch.zeros_like(self.draw)
-        self._draw_views, self._mean_views = self._views(self.draw), self._views(self.means)
-        self._grad_views = self._views(self.grads)
+        self.means = torch.empty_like(posterior.log_std, requires_grad=False)
+        self._mean_views = self._views(self.means)
+        self.gathers = len(self.means) <= GATHERED
+        self._make_room()
         self.adopt()
+
+    def _make_room(self) -> None:
+        """For a draw and its gradients."""
+        self.draw, self.grads = torch.empty_like(self.means), torch.zeros_like(self.means)
+        self._draw_views, self._grad_views = self._views(self.draw), self._views(self.grads)
 
     @property
     def adds_up(self) -> bool:
@@ -42,8 +45,7 @@ class FlatWeights:
     def attach(self) -> None:
         """Let the network's parameters live in the flat vectors, if they can."""
         if len(self.grads) < len(self.means):
-            self.grads = torch.zeros_like(self.means)
-            self._grad_views = self._views(self.grads)
+            self._make_room()
         self.aliased = self._can_alias
         self.rest()
 
@@ -111,7 +113,8 @@ class FlatWeights:
         for p in self._params:
             p.grad = None
         if self.aliased:
-            self.grads, self._grad_views = self.grads.new_empty(0), []  # makes room for what follows
+            self.draw, self.grads = self.means.new_empty(0), self.means.new_empty(0)  # room for what follows
+            self._draw_views, self._grad_views = [], []
             for p, mine in zip(self._params, self._mean_views, strict=True):
                 p.data = mine.clone()
         self.aliased = False

@@ -1,13 +1,14 @@
 """Training along the walk in γ: after each segment the left-out loss is asked for, and at the end the best state is taken."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from pactrain.rules.gamma.trained_leave_one_out import Answer, LeftOut
-from pactrain.rules.gamma.walk import CREDIBLE, FEWEST_EPOCHS, GammaWalk
+from pactrain.rules.gamma.walk import FEWEST_EPOCHS, GammaWalk
 from pactrain.runtime import distributed
 from pactrain.training.curvature import CurvatureStds
 from pactrain.training.history import Record
@@ -62,9 +63,20 @@ def _whole(curvature: CurvatureStds) -> dict[str, Tensor]:
     return {"prior": curvature.posterior.prior_log_std, **curvature.best()}
 
 
-def walker_from(gamma: float, epochs: int, left_out: LeftOut | None, *, most: float, before: float) -> Walker | None:
-    """With so many epochs at one γ, no γ above `most`, and a left-out loss of `before` as the linearised network saw it; None where nothing
-    can be asked, or a segment would be too short."""
-    if left_out is None or epochs < FEWEST_EPOCHS:
-        return None
-    return Walker(GammaWalk(gamma, epochs, most, left_out.settle, CREDIBLE * before), left_out)
+@dataclass(frozen=True)
+class HeldGamma:
+    """The γ that stage 1 is held at first, and what the search for a better one needs.
+
+    Attributes:
+        value: That γ.
+        left_out: The leave-one-out estimate that the search follows; None for no search.
+    """
+
+    value: float
+    left_out: LeftOut | None = None
+
+    def search(self, epochs: int, most: float) -> Walker | None:
+        """The search with so many epochs at one γ and no γ above `most`; None where a segment would be too short."""
+        if self.left_out is None or epochs < FEWEST_EPOCHS:
+            return None
+        return Walker(GammaWalk(self.value, epochs, most), self.left_out)

@@ -8,12 +8,12 @@ from typing import Any
 import torch
 
 from pactrain.bounds.base import Bound
-from pactrain.bounds.unbounded import Unbounded
 from pactrain.distributions.posterior import Posterior
-from pactrain.problem.losses import AnyLoss, per_example
+from pactrain.problem.losses import Loss
 from pactrain.rules.presets import Rules
 from pactrain.runtime import distributed
 from pactrain.runtime.seeds import generator
+from pactrain.training.computing import Computing
 from pactrain.training.not_finite import not_finite
 from pactrain.training.state import Progress
 
@@ -25,11 +25,12 @@ class GradientSteps:
     """Steps of an optimiser: on the bound in stage 1, on the risk of the means alone in stage 2."""
 
     posterior: Posterior
-    loss: AnyLoss
-    bound: Unbounded | Bound
+    loss: Loss
+    bound: Bound
     rules: Rules
     log_std_range: tuple[float, float]  # of the prior
     seed: int
+    computing: Computing
 
     def step(self, optimizer: torch.optim.Optimizer, batch: Any, p: Progress) -> float:
         """One step; returns the batch's loss at the draw."""
@@ -38,7 +39,7 @@ class GradientSteps:
         optimizer.zero_grad(set_to_none=True)
         posterior.log_std.grad = posterior.prior_log_std.grad = None
         with posterior.sampled(noise) as model:
-            risk, value = distributed.mean_loss(per_example(self.loss, model, distributed.share(batch)))
+            risk, value = distributed.mean_loss(self.computing.losses(self.loss, model, distributed.share(batch)))
             if not math.isfinite(value):
                 raise not_finite(posterior, p, value)
             if p.stage == 1:
@@ -50,6 +51,7 @@ class GradientSteps:
             posterior.log_std.grad = None
         else:
             self._warm_up(p.epoch)
+        self.computing.clip(posterior.means())
         optimizer.step()
         if p.stage == 1 and posterior.prior_log_std.requires_grad:
             with torch.no_grad():

@@ -4,12 +4,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from pactrain.bounds.base import Bound
-from pactrain.bounds.unbounded import Unbounded
 from pactrain.distributions.posterior import Posterior
-from pactrain.problem.batches import Batches, TensorBatches
-from pactrain.problem.losses import AnyLoss
-from pactrain.problem.module_modes import batch_norms, batch_statistics
-from pactrain.problem.scores import evaluate, measure
+from pactrain.problem.module_modes import batch_norms, batch_statistics, evaluating
+from pactrain.problem.read import Problem
+from pactrain.problem.scores import measure, own_scores
 from pactrain.runtime.seeds import derive
 
 Record = dict[str, Any]
@@ -41,18 +39,10 @@ def is_fresh(record: Record) -> bool:
 class Measurement:
     """Measures the same rows of training and test data each time."""
 
-    def __init__(
-        self,
-        posterior: Posterior,
-        bound: Unbounded | Bound,
-        loss: AnyLoss,
-        *,
-        train: Batches,
-        test: Batches | None,
-        seed: int,
-    ) -> None:
-        self.posterior, self.bound, self.loss = posterior, bound, loss
-        n = len(train) if isinstance(train, TensorBatches) else bound.n
+    def __init__(self, posterior: Posterior, bound: Bound, problem: Problem, *, seed: int) -> None:
+        self.posterior, self.bound, self.loss, self.metrics = posterior, bound, problem.loss, problem.metrics
+        train, test = problem.batches, problem.test
+        n = bound.n if train.table is None else len(train.table)
         self._train = train.subset(looked_at(n), derive(seed, "history"))
         self._test = test.subset(HISTORY_EXAMPLES, derive(seed, "history")) if test is not None else None
 
@@ -70,25 +60,16 @@ class Measurement:
 
     def __call__(self, risk: float, looked: Record) -> Record:
         """Everything but where the run is: the mean `risk` of the epoch's steps, what the last look found, and the bound with its terms."""
-        total, gamma, kl_term, complexity = self._terms(risk, looked["kl"])
+        total, gamma, kl_term, complexity = self.bound.terms(risk, looked["kl"], self.posterior.prior_log_std.detach())
         terms = {"bound": total, "gamma": gamma, "kl_term": kl_term, "complexity": complexity}
         return {"risk": risk, **looked, **terms}
-
-    def _terms(self, risk: float, kl: float) -> tuple[float, float, float, float]:
-        """The bound, γ, and how the bound is made up beside the risk: the divergence's term and the complexity."""
-        bound = self.bound
-        if isinstance(bound, Unbounded):
-            total, gamma, complexity = bound.value(risk, kl, self.posterior.prior_log_std.detach())
-            return total, gamma, (bound.nats + kl) / (gamma * bound.n), complexity
-        total = bound.value(risk, kl)
-        slope_risk, slope_kl = bound.slopes(min(max(risk, 1e-6), 1 - 1e-6), kl)
-        return total, slope_risk / (slope_kl * bound.n), total - risk, 0.0
 
     def _scores(self, view: Iterable[Any]) -> Record:
         model = self.posterior.model
         if batch_norms(model):
             with batch_statistics(model):
-                scores = measure(model, view, self.loss)
+                scores = measure(model, view, self.loss) | own_scores(model, view, self.loss, self.metrics)
         else:
-            scores = evaluate(model, view, self.loss)
+            with evaluating(model):
+                scores = measure(model, view, self.loss) | own_scores(model, view, self.loss, self.metrics)
         return {k: v for k, v in scores.items() if k != "n"}

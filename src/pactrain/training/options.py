@@ -1,24 +1,152 @@
 """What the caller of `fit` asked for, as all its steps read it."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any
 
-from pactrain.rules.presets import Rules
-from pactrain.runtime.events import Callback
+import torch
+
+from pactrain.distributions.prior import Prior
+from pactrain.problem.losses import AnyLoss
+from pactrain.problem.read import Reading
+from pactrain.problem.scores import OURS, Metrics
+from pactrain.problem.weights import ClassWeight
+from pactrain.rules.objective import rules_with, training_loss
+from pactrain.rules.presets import Rules, rules_for
+from pactrain.runtime.arguments import check_callables, check_seed, check_share
+from pactrain.runtime.devices import choose_device
+from pactrain.runtime.errors import PactrainError
+from pactrain.runtime.events import Callback, Event, silent
+from pactrain.training.computing import Computing
 from pactrain.training.gradient_steps import OptimizerFactory
-from pactrain.training.schedule import Budget
+from pactrain.training.schedule import Budget, parse_budget
+
+CERTIFICATES = ("standard", "progressive")
+
+__all__ = ["Budget", "Callback", "ClassWeight", "Computing", "Metrics", "OptimizerFactory", "Options", "Rules"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """The arguments of `fit` that are not about the network or its data, with names and texts understood."""
+    """The arguments of `fit` that are not about the network or its data; a new one of them gets its place here.
 
-    rules: Rules
+    Attributes:
+        prior, bound, preset, delta, device, seed, budget, prior_data, optimizer, callbacks, progress, out,
+            resume, class_weight, sample_weight, metrics, certificate: As in `fit`.
+        computing: Precision, accumulation and the limit on gradients.
+        stop: True once the user has asked for an end.
+        wishes: Filled by callbacks that want training to end.
+        given_up: Sentences about rules that could not be followed; the run adds to them.
+        started: When the call began, by `time.monotonic`.
+        until_end: What is entered here is left when the run ends.
+
+    Raises:
+        PactrainError: An argument is not understood or out of its range.
+    """
+
+    prior: str | Prior
     bound: str
+    preset: str | Rules
     delta: float
+    device: str | torch.device
     seed: int
-    budget: Budget
+    budget: str | float | Budget | None
     prior_data: float
     optimizer: OptimizerFactory | None
-    tell: Callback  # all the callbacks as one
-    stop: Callable[[], bool]  # has the user asked for an end?
+    callbacks: Sequence[Callback]
+    progress: bool | None
+    out: str | Path | None
+    resume: bool
+    class_weight: ClassWeight | None = None
+    sample_weight: Any = None
+    metrics: Metrics = field(default_factory=dict)
+    computing: Computing = field(default_factory=Computing)
+    certificate: str = "standard"
+    stop: Callable[[], bool] = lambda: False
+    wishes: list[bool] = field(default_factory=list)
+    given_up: list[str] = field(default_factory=list)
+    started: float = field(default_factory=time.monotonic)
+    until_end: ExitStack = field(default_factory=ExitStack)
+
+    def __post_init__(self) -> None:
+        check_share("delta", self.delta, "0.05 means 95 % confidence")
+        check_seed(self.seed)
+        if self.prior_data != 0:
+            check_share("prior_data", self.prior_data, "it is the part of the data that the prior is trained on")
+        check_callables("callbacks", self.callbacks, "print")
+        if self.optimizer is not None and not callable(self.optimizer):
+            raise PactrainError(
+                f"optimizer={type(self.optimizer).__name__} must be a function from parameter groups to an optimiser, as in "
+                "lambda groups: torch.optim.SGD(groups, lr=0.1): the means are its parameters, and they are not known before"
+            )
+        if self.out is not None and (not isinstance(self.out, str | Path) or "\0" in str(self.out)):
+            raise PactrainError(f"out={self.out!r:.60} must be the path of a folder")
+        if self.resume and self.out is None:
+            raise PactrainError("resume=True goes on with the run in a folder: say which with out=")
+        if self.certificate not in CERTIFICATES:
+            raise PactrainError(f"certificate={self.certificate!r} is not known; use one of {', '.join(CERTIFICATES)}")
+        if self.certificate == "progressive" and self.prior_data:
+            raise PactrainError(
+                "prior_data goes with the standard certificate; the progressive one needs no prior of its own"
+            )
+        taken = sorted(set(self.metrics) & set(OURS))
+        if taken:
+            raise PactrainError(f"metrics named {', '.join(taken)} are measured anyway; give yours other names")
+        if self.computing.accumulate > 1 and self.rules.stds != "curvature":
+            raise PactrainError(
+                f"accumulate= goes with preset='auto', not with {self.rules.name!r}, whose bound needs whole batches"
+            )
+        _ = self.rules, self.limit, self.where, self.prior_spec  # mistakes are told before anything is touched
+
+    @cached_property
+    def rules(self) -> Rules:
+        """The rules of the preset, as the bound changes them."""
+        return rules_with(rules_for(self.preset), self.bound)
+
+    @cached_property
+    def limit(self) -> Budget:
+        """The budget, understood."""
+        return parse_budget(self.budget)
+
+    @cached_property
+    def where(self) -> torch.device:
+        """The device, chosen."""
+        return choose_device(self.device)
+
+    @cached_property
+    def prior_spec(self) -> Prior:
+        """The prior, with groups by name understood."""
+        return self.prior if isinstance(self.prior, Prior) else Prior(per=self.prior)  # type: ignore[arg-type]
+
+    @cached_property
+    def tell(self) -> Callback:
+        """All callbacks as one."""
+        if not self.callbacks:
+            return silent
+
+        def tell(event: Event) -> None:
+            for callback in self.callbacks:
+                callback(event)
+            if event.stopped and event.phase == "train":
+                self.wishes.append(True)
+
+        return tell
+
+    def reading(self, loss: str | AnyLoss | None) -> Reading:
+        """How the data is read, with a loss of the user's choice."""
+        return Reading(
+            loss=loss,
+            batch_size=self.rules.batch,
+            device=self.where,
+            trained_on=partial(training_loss, self.bound),
+            prior_data=self.prior_data,
+            progressive=self.certificate == "progressive",
+            seed=self.seed,
+            class_weight=self.class_weight,
+            sample_weight=self.sample_weight,
+            metrics=self.metrics,
+        )

@@ -4,97 +4,90 @@ import math
 
 import numpy as np
 from torch import nn
-from torch.nn.modules.dropout import _DropoutNd
 
 from pactrain.distributions.posterior import Posterior
 from pactrain.distributions.prior import Prior
-from pactrain.problem.batches import Batches, BoundRows, PriorRows, TensorBatches
-from pactrain.problem.dropout import can_drop, dropping
-from pactrain.problem.losses import AnyLoss
+from pactrain.problem.dropout import dropout_rate, dropping
 from pactrain.problem.module_modes import estimate_batch_norm
-from pactrain.problem.untrained import look_at_data, training_mode
+from pactrain.problem.read import Problem
+from pactrain.problem.untrained import Untrained, look_at_data, training_mode
 from pactrain.rules.presets import AUTO, normalised_classes
 from pactrain.runtime import distributed
-from pactrain.runtime.errors import DataError, PactrainError
-from pactrain.runtime.events import Event, silent
-from pactrain.runtime.seeds import derive, prior_seed
+from pactrain.runtime.events import Callback, Event
+from pactrain.runtime.seeds import derive
 from pactrain.runtime.trained_models import TRAINED
+from pactrain.training.gamma_search import HeldGamma
 from pactrain.training.options import Options
-from pactrain.training.start import scan
+from pactrain.training.plan import Plan
+from pactrain.training.prior_scan import PriorScan
 from pactrain.training.trainer import Stopped, Trainer
 
-DROPOUT = 0.2
-"""What is dropped behind each activation while the prior is trained, as the field does; MNIST, seed 0, certified
-with it 2.8 to 2.9 %, without 3.06 %."""
 
+def train_prior(model: nn.Module, problem: Problem, options: Options, *, tell: Callback) -> float:
+    """Train `model` by the `auto` rules on the prior's rows of the problem: it becomes the prior's mean.
 
-def split_rows(batches: Batches, part: float, seed: int) -> tuple[PriorRows, BoundRows]:
-    """The rows for the prior, and those that the bound counts."""
-    if not isinstance(batches, TensorBatches):
-        raise DataError("prior_data needs an (X, y) pair or a TensorDataset, whose rows can be told apart")
-    if not 0 < part < 1:
-        raise PactrainError(f"prior_data={part} must lie between 0 and 1: the part of the data the prior is trained on")
-    first, rest = batches.split(part, prior_seed(seed))
-    if not len(first) or not len(rest):
-        raise DataError(f"prior_data={part} of {len(batches)} rows leaves one of the two parts empty")
-    return first, rest
+    Args:
+        model: The network.
+        problem: Its rows for the prior are trained on, with the user's own loss.
+        options: What the caller asked for.
+        tell: Hears of every epoch.
 
+    Returns:
+        The prior's std.
 
-def train_prior(model: nn.Module, rows: PriorRows, *, loss: AnyLoss, options: Options) -> float:
-    """Train `model` by the `auto` rules on the prior's rows: it becomes the prior's mean.  Returns the prior's std."""
-    delta, seed = options.delta, options.seed
+    Raises:
+        KeyboardInterrupt: The user asked for an end; there is nothing yet that could be kept.
+    """
+    rows = problem.prior_rows
+    assert rows is not None
     rows.batch_size = AUTO.batch(len(rows))
+    sample = next(iter(rows.ordered()))
+    own = Problem(rows, None, sample, problem.loss, problem.loss)
     posterior = Posterior(model, Prior())
-    start, steps = look_at_data(model, rows, loss)
-    moment = scan(posterior, rows, loss, AUTO, len(rows), steps, seed, silent)
-    bound = AUTO.bound(len(rows), delta, moment, len(posterior.groups))
+    untrained = look_at_data(model, rows, own.loss)
+    trainer = Trainer(posterior, own, _plan(posterior, own, untrained, options))
+    TRAINED.add(model)
+    try:
+        with dropping(model, dropout_rate(model)):
+            for record in trainer.epochs():
+                done = trainer.progress.epoch
+                tell(Event("prior", done, max(done, trainer.pace.stage1_limit), record))
+    except Stopped:
+        raise KeyboardInterrupt from None
+    distributed.same_weights(model)
+    estimate_batch_norm(model, rows.ordered(), own.loss)
+    return _quiet_std(model, own, untrained, options)
+
+
+def _plan(posterior: Posterior, own: Problem, untrained: Untrained, options: Options) -> Plan:
+    """The plan of the `auto` rules, with the part of the budget that the prior may take; the stds are placed."""
+    n, model, seed = untrained.n, posterior.model, options.seed
+    moment = PriorScan(posterior, own.batches, own.loss, AUTO, untrained, seed).moment()
+    bound = AUTO.bound(n, options.delta, moment, len(posterior.groups))
     std = AUTO.start_std(posterior, bound)
     posterior.reset_std(std)
     training_mode(model)
-    sample = next(iter(rows.ordered()))
-    normalised = len(rows) * normalised_classes(model, loss, sample)
-    gamma = AUTO.held_gamma(AUTO.strength(model, rows, loss, seed), std, normalised=normalised)
-    trainer = Trainer(
-        posterior,
-        rows,
-        loss,
-        bound,
-        AUTO,
+    normalised = n * normalised_classes(model, own.loss, own.sample)
+    gamma = AUTO.held_gamma(AUTO.strength(posterior, own.batches, own.loss, seed), std, normalised=normalised)
+    return Plan(
+        rules=AUTO,
+        bound=bound,
         moment=moment,
-        lr=AUTO.rate(std, posterior, loss, sample),
-        held_gamma=distributed.from_first(gamma)[0],
+        untrained=untrained,
+        gamma=HeldGamma(distributed.from_first(gamma)[0]),
+        lr=AUTO.rate(std, posterior, own.loss, own.sample),
+        budget=options.limit.part(options.prior_data),
         seed=derive(seed, "prior"),
-        steps_per_epoch=steps,
-        start_loss=start["loss"],
-        budget=options.budget.part(options.prior_data),
-        test=None,
         stop=options.stop,
+        computing=options.computing,
     )
-    TRAINED.add(model)
-    try:
-        with dropping(model, _dropout(model)):
-            for record in trainer.epochs():
-                done = trainer.progress.epoch
-                options.tell(Event("prior", done, max(done, trainer.pace.stage1_limit), record))
-    except Stopped:
-        raise KeyboardInterrupt from None  # there is nothing yet that could be kept
-    distributed.same_weights(model)
-    estimate_batch_norm(model, rows.ordered(), loss)
-    return _quiet_std(model, rows, loss, steps, delta, seed, start["loss"])
 
 
-def _dropout(model: nn.Module) -> float | None:
-    """The rate for a network that has activations to drop and no Dropout layers of its own."""
-    own = any(isinstance(m, _DropoutNd) for m in model.modules())
-    return DROPOUT if can_drop(model) and not own else None
-
-
-def _quiet_std(
-    model: nn.Module, rows: PriorRows, loss: AnyLoss, steps: int, delta: float, seed: int, start_loss: float
-) -> float:
+def _quiet_std(model: nn.Module, own: Problem, untrained: Untrained, options: Options) -> float:
     """The largest std of the scan at which noise adds no more loss, in units of the untrained network's, than the least
     that any bound on as many rows charges, ln(2√n/δ)/n: a wider prior would lose more by noise than moving could gain."""
-    moment = scan(Posterior(model, Prior()), rows, loss, AUTO, len(rows), steps, seed, silent)
+    posterior, n = Posterior(model, Prior()), untrained.n
+    moment = PriorScan(posterior, own.batches, own.loss, AUTO, untrained, options.seed).moment()
     noisy = moment.means.mean(axis=1)
-    allowed = abs(start_loss) * math.log(2 * math.sqrt(len(rows)) / delta) / len(rows)
+    allowed = abs(untrained.loss) * math.log(2 * math.sqrt(n) / options.delta) / n
     return float(np.exp(moment.log_stds[np.flatnonzero(noisy <= noisy[0] + allowed).max(initial=0)]))

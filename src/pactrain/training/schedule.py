@@ -71,7 +71,7 @@ def parse_budget(budget: "str | int | float | Budget | None") -> Budget:
         return Budget()
     if isinstance(budget, Budget):
         return budget
-    text = f"{budget}s" if isinstance(budget, (int, float)) else budget.strip().lower()
+    text = f"{budget}s" if isinstance(budget, (int, float)) else str(budget).strip().lower()
     match = re.fullmatch(r"([0-9.]+(?:e-?[0-9]+)?)\s*([a-z]+)", text)
     if match:
         try:
@@ -94,7 +94,7 @@ class Pace:
         self.stage1_limit, self.stage2_limit = budget.epochs_of_stages(rule_epochs, rules)
         if walk is not None:
             room = sys.maxsize if budget.epochs is None else budget.epochs - self.stage2_limit
-            self.stage1_limit = min(room, longest(rule_epochs, numbers=walk.numbers))
+            self.stage1_limit = min(room, longest(rule_epochs))
 
     def _done_and_limit(self, p: Progress) -> tuple[int, int]:
         return (p.stage1_epochs, self.stage1_limit) if p.stage == 1 else (p.stage2_epochs, self.stage2_limit)
@@ -121,9 +121,21 @@ class Pace:
         share = min(1.0, max(share, self.budget.share_of_stage(p.stage, now, self.rules)))
         return 0.5 * (1 + math.cos(math.pi * share))
 
-    def expected_epochs(self, p: Progress) -> int:
-        """The epoch at which the present stage is likely to end, by its limits on epochs and on time."""
+    def most_epochs(self, p: Progress) -> int:
+        """The epoch at which the present stage ends at the latest, by its limits on epochs and on time."""
         done, limit = self._done_and_limit(p)
+        return self._end(p, done, limit)
+
+    def expected_epochs(self, p: Progress) -> int:
+        """The epoch at which training is likely to end: a search over γ ends with its present segment, until it is known to go on."""
+        if p.done:
+            return p.epoch
+        done, limit = self._done_and_limit(p)
+        if self.walk is not None and p.stage == 1:
+            limit = min(limit, self.walk.segment_end())
+        return self._end(p, done, limit)
+
+    def _end(self, p: Progress, done: int, limit: int) -> int:
         share = self.budget.share_of_stage(p.stage, p.seconds, self.rules)
         in_time = math.ceil(done / share) if done and share > 0 else limit
         return p.epoch - done + max(done, min(limit, in_time))

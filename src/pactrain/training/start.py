@@ -1,159 +1,200 @@
-"""Where training starts: the prior's mean, and the noise around it."""
+"""Where training starts: the noise around the initial weights, and the plan that follows from it."""
 
 import math
 import time
-from dataclasses import dataclass
-from functools import partial
-from typing import Protocol
+from dataclasses import dataclass, replace
 
-from torch import nn
+from torch import Tensor, nn
 
-from pactrain.bounds.moment import LOG_STD_RANGE, Moment, log_grid
+from pactrain.bounds.base import Bound
+from pactrain.bounds.moment import Moment
 from pactrain.distributions.posterior import Posterior
-from pactrain.distributions.prior import Prior
-from pactrain.problem.batches import Batches
-from pactrain.problem.losses import AnyLoss, Loss
-from pactrain.problem.read import Problem, counts
-from pactrain.problem.scores import Scores
-from pactrain.problem.untrained import look_at_data, shapes_named
-from pactrain.rules.presets import FEWEST_SCANNED, Rules, Strength
-from pactrain.rules.prior_mean import belongs_at_zero, centre_at_zero
+from pactrain.distributions.prior import Prior, trained_source
+from pactrain.problem.module_modes import own_buffers
+from pactrain.problem.read import Problem
+from pactrain.problem.untrained import Untrained, look_at_data, shapes_named, training_mode
+from pactrain.rules.choose_units import Scaled
+from pactrain.rules.gamma.trained_leave_one_out import LeftOut
+from pactrain.rules.gamma.walk import leave_out
+from pactrain.rules.initial_scale import strengthen
+from pactrain.rules.objective import make_bound
+from pactrain.rules.presets import Strength, normalised_classes
 from pactrain.runtime import distributed
+from pactrain.runtime.devices import give_memory_back
 from pactrain.runtime.events import Callback, Event
-from pactrain.scan.estimate import estimate_moment
+from pactrain.training.gamma_search import HeldGamma
 from pactrain.training.options import Options
+from pactrain.training.plan import Plan
+from pactrain.training.prior_from_data import train_prior
+from pactrain.training.prior_scan import MomentStore, PriorScan
 
 
 @dataclass(frozen=True)
 class Start:
-    """The network with its prior, and what was seen of it before training."""
+    """The network with its prior, and what was seen of it before training.
 
+    Attributes:
+        options: What the caller asked for.
+        scaled: The problem as it came, and in the units that it is trained in.
+        posterior: The distribution over the network's weights.
+        prior: The prior, with the std that its own training found if it had rows of its own.
+        untrained: The scores of the untrained network.
+        seconds: Time that one pass over the examples took.
+        strength: How far the data may move the weights; None where γ does not follow from it.
+        strengthened: True if faint layers were scaled first.
+        buffers: Copies of the network's buffers before it saw the counted examples.
+    """
+
+    options: Options
+    scaled: Scaled
     posterior: Posterior
     prior: Prior
-    scores: Scores  # of the untrained network
-    steps: int  # batches an epoch
-    seconds: float  # that one pass over the examples took
-    counted: int  # examples as the training objective counts them
+    untrained: Untrained
+    seconds: float
     strength: Strength | None
-    strengthened: bool  # were faint layers scaled first?
-    at_zero: bool  # does the prior's mean belong there?
+    strengthened: bool
+    buffers: dict[str, Tensor]
 
     @property
-    def n(self) -> int:
-        """Examples to train on."""
-        return int(self.scores["n"])
+    def problem(self) -> Problem:
+        """The problem in the units that it is trained in."""
+        return self.scaled.problem
 
     @property
-    def prior_mean(self) -> str:
-        """Where the prior's mean is, in words."""
-        return "zero" if self.at_zero else "initial weights"
+    def counted(self) -> int:
+        """Examples as the training objective counts them."""
+        return self.untrained.n * self.problem.batches.counts
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of examples that the network is judged by before it is trained on them."""
+        return len(self.problem.blocks)
+
+    def grown(self, blocks: int) -> "Start":
+        """The same start with so many of its blocks among the examples."""
+        scaled = replace(self.scaled, given=self.scaled.given.grown(blocks), problem=self.problem.grown(blocks))
+        batches = scaled.problem.batches
+        n = self.untrained.n + sum(len(block) for block in self.problem.blocks[:blocks])
+        untrained = replace(self.untrained, scores=self.untrained.scores | {"n": n}, steps=batches.steps or 1)
+        return replace(self, scaled=scaled, untrained=untrained)
+
+    @property
+    def tell(self) -> Callback:
+        """All callbacks as one, to which the network is shown in the units of the user."""
+        return self.scaled.units.teller(self.posterior.model, self.options.tell)
 
 
-class MomentStore(Protocol):
-    """Where the scan is kept, so that a resumed run need not repeat it."""
-
-    def moment(self) -> Moment | None:
-        """The scan, if it was completed."""
-
-    def write_moment(self, moment: Moment) -> None:
-        """Keep the scan."""
-
-
-def look_at_start(model: nn.Module, problem: Problem, *, prior: Prior, strengthened: bool, options: Options) -> Start:
-    """Measure the untrained network, and decide where its prior's mean belongs."""
+def look_at_start(model: nn.Module, scaled: Scaled, options: Options) -> Start:
+    """Scale faint layers, train the prior if it has rows of its own, and measure the network."""
+    rules, prior, problem = options.rules, options.prior_spec, scaled.problem
+    with shapes_named(problem.sample):
+        strengthened = rules.strengthen and strengthen(model, problem.sample, problem.loss, options.seed)
+    if problem.prior_rows is not None:
+        std = train_prior(model, problem, options, tell=scaled.units.teller(model, options.tell))
+        prior = prior.fixed(std, trained_source(len(problem.prior_rows), prior.source))
+    buffers = {name: buffer.clone() for name, buffer in own_buffers(model).items()}
     posterior = Posterior(model, prior)
-    posterior.probabilities = problem.loss.probabilities if isinstance(problem.loss, Loss) else None
-    batches, loss = problem.batches, problem.trained_on
+    posterior.probabilities = problem.loss.probabilities
+    posterior.unit_nats = scaled.units.nats
     began = time.monotonic()
     with shapes_named(problem.sample):
-        scores, steps = look_at_data(model, batches, loss)
-    n, seconds = int(scores["n"]), distributed.from_first(time.monotonic() - began)[0]
-    strength = options.rules.strength(model, batches, loss, options.seed)
-    at_zero = belongs_at_zero(
+        untrained = look_at_data(model, problem.batches, problem.trained_on)
+    seconds = distributed.from_first(time.monotonic() - began)[0]
+    strength = rules.strength(posterior, problem.batches, problem.trained_on, options.seed)
+    return Start(options, scaled, posterior, prior, untrained, seconds, strength, strengthened, buffers)
+
+
+def place_prior(start: Start, store: MomentStore) -> tuple[Moment, float]:
+    """Give prior and posterior their first std.
+
+    Returns:
+        The scan, and that std.
+    """
+    posterior, problem, options = start.posterior, start.problem, start.options
+    rules = options.rules
+    scan = PriorScan(
         posterior,
-        options.rules,
-        strength,
-        loss,
-        problem.sample,
-        n=n,
-        start_loss=scores["loss"],
-        free=prior.learn and not options.prior_data and options.optimizer is None,
+        problem.batches,
+        problem.loss,
+        rules,
+        start.untrained,
+        options.seed,
+        tell=_ended_by_ctrl_c(start),
+        most=_affordable(start),
     )
-    return Start(posterior, prior, scores, steps, seconds, n * counts(batches), strength, strengthened, at_zero)
-
-
-def place_prior(start: Start, problem: Problem, *, options: Options, store: MomentStore | None) -> tuple[Moment, float]:
-    """Put the prior's mean where it belongs, and give prior and posterior their first std.  Returns the scan, and that std."""
-    posterior, rules = start.posterior, options.rules
-    tell, most = _ended_by_ctrl_c(options), _affordable(start, options)
-    scanned = partial(
-        scan, posterior, problem.batches, problem.loss, rules, start.n, start.steps, options.seed, tell, most=most
-    )
-    moment = scanned(store=None if start.at_zero else store)
+    moment = scan.moment(store)
     std = rules.start_std(posterior, rules.bound(start.counted, options.delta, moment, len(posterior.groups)))
     std = start.prior.std if start.prior.std is not None else std
-    if start.at_zero:  # after the scan: how much noise the network bears at first shows around its initial weights
-        centre_at_zero(posterior)
-        moment = scanned(store=store, below=std)
     posterior.reset_std(std)
     return moment, std
 
 
-def _affordable(start: Start, options: Options) -> float:
+def bound_of(start: Start, moment: Moment, std: float) -> Bound:
+    """The bound that training minimises, from a prior that has been placed at `std`."""
+    options = start.options
+    return make_bound(
+        options.bound,
+        options.rules,
+        n=start.counted,
+        delta=options.delta,
+        moment=moment,
+        groups=len(start.posterior.groups),
+        start_log_std=math.log(std),
+    )
+
+
+def plan_of(start: Start, moment: Moment, std: float) -> Plan:
+    """The plan for the two stages, from a prior that has been placed at `std`."""
+    posterior, problem, options = start.posterior, start.problem, start.options
+    rules, loss = options.rules, problem.trained_on
+    bound = bound_of(start, moment, std)
+    training_mode(posterior.model)
+    normalised = start.counted * normalised_classes(posterior.model, loss, problem.sample)
+    gamma = HeldGamma(distributed.from_first(rules.held_gamma(start.strength, std, normalised=normalised))[0])
+    if bound.holds_gamma:
+        gamma = replace(gamma, left_out=_left_out(start))
+    give_memory_back()
+    budget = options.limit.less(distributed.from_first(time.monotonic() - options.started)[0])
+    if start.blocks:
+        budget = replace(budget, seconds=budget.seconds / 2)  # the other half is for training on the blocks
+    return Plan(
+        rules=rules,
+        bound=bound,
+        moment=moment,
+        untrained=start.untrained,
+        gamma=gamma,
+        lr=rules.rate(std, posterior, loss, problem.sample),
+        budget=budget,
+        seed=options.seed,
+        optimizer=options.optimizer,
+        computing=options.computing,
+        stop=options.stop,
+    )
+
+
+def _left_out(start: Start) -> LeftOut | None:
+    """The leave-one-out estimate that a search over γ follows; None where there is no search, or some process cannot follow it."""
+    strength, problem, options, found = start.strength, start.problem, start.options, None
+    clipped = problem.trained_on is not problem.loss  # and cannot be compared with the user's own
+    if options.rules.held == "walk" and strength is not None and strength.classes and not clipped:
+        found = leave_out(start.posterior, problem.batches, problem.trained_on, start.untrained.n, options.seed)
+    return None if distributed.largest(float(found is None)) else found
+
+
+def _affordable(start: Start) -> float:
     """Examples that may be scanned in a share of the budget's time, by what one pass over all of them took."""
-    rules = options.rules
-    passes = rules.scan_share * options.budget.seconds / max(start.seconds, 1e-9)
-    return passes * start.n / (rules.draws * rules.std_points) if math.isfinite(passes) else math.inf
+    rules = start.options.rules
+    passes = rules.scan_share * start.options.limit.seconds / max(start.seconds, 1e-9)
+    return passes * start.untrained.n / (rules.draws * rules.std_points) if math.isfinite(passes) else math.inf
 
 
-def _ended_by_ctrl_c(options: Options) -> Callback:
+def _ended_by_ctrl_c(start: Start) -> Callback:
     """Tells of the scan, and ends it where Ctrl-C was pressed: nothing has been trained yet that a better moment would save."""
+    heard = start.tell
 
     def tell(event: Event) -> None:
-        options.tell(event)
-        if options.stop() and distributed.world() == 1:
+        heard(event)
+        if start.options.stop() and distributed.world() == 1:
             raise KeyboardInterrupt
 
     return tell
-
-
-def scan(
-    posterior: Posterior,
-    batches: Batches,
-    loss: AnyLoss,
-    rules: Rules,
-    n: int,
-    steps_per_epoch: int,
-    seed: int,
-    tell: Callback,
-    *,
-    store: MomentStore | None = None,
-    most: float = math.inf,
-    below: float | None = None,
-) -> Moment:
-    """The moment table, from `most` examples at most where time is short.
-
-    below: of a prior around zero that starts there and can only shrink: no wider one is looked at.
-    """
-    found = store.moment() if store is not None else None
-    kept = distributed.document_from_first(found.to_dict() if found is not None and distributed.world() > 1 else None)
-    if found is not None or kept is not None:
-        return found or Moment.from_dict(kept)
-    low, high = LOG_STD_RANGE
-    log_stds = [low + (high - low) * i / (rules.std_points - 1) for i in range(rules.std_points)]
-    moment = estimate_moment(
-        posterior,
-        batches,
-        loss,
-        gammas=log_grid(rules.gamma_min, rules.gamma_max, rules.gamma_points),
-        log_stds=log_stds if below is None else log_stds[: max(2, sum(x <= math.log(below) + 1e-6 for x in log_stds))],
-        draws=rules.draws if below is None else rules.centre_draws,
-        max_examples=int(min(rules.examples_to_scan(n, steps_per_epoch), max(FEWEST_SCANNED, most))),
-        n=n,
-        seed=seed,
-        progress=tell,
-    )
-    if store is not None:
-        store.write_moment(moment)
-        return store.moment() or moment  # what a resumed run would read, to the last bit
-    return moment

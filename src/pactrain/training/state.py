@@ -29,6 +29,8 @@ class Progress:
     stage1: Record = field(default_factory=dict)
     scores: Record = field(default_factory=dict)  # of the last look at the network
     done: bool = False
+    seconds_before: float = 0.0  # of trainings on fewer blocks
+    blocks: list[tuple[int, int]] = field(default_factory=list)  # number of rows and errors of each block that was met
 
 
 class Stateful(Protocol):
@@ -61,7 +63,8 @@ def pack(trainer: Stateful) -> tuple[dict[str, Tensor], dict[str, Any]]:
     if trainer.walker is not None:
         best, walk = trainer.walker.state()
         tensors |= {f"best/{k}": v for k, v in best.items()}
-    return tensors, {"progress": values, "optimizer": packed, "kl_weight": weight, "walk": walk}
+    held = {"kl_weight": weight, "gamma": trainer.held_gamma}
+    return tensors, {"progress": values, "optimizer": packed, "walk": walk, **held}
 
 
 def unpack(trainer: Stateful, tensors: dict[str, Tensor], values: dict[str, Any]) -> None:
@@ -82,7 +85,7 @@ def unpack(trainer: Stateful, tensors: dict[str, Tensor], values: dict[str, Any]
         trainer.end_walk()
     if trainer.walker is not None:
         trainer.walker.load(_below("best/", tensors), values["walk"])
-        trainer.held_gamma = trainer.walker.walk.gamma
+    trainer.held_gamma = values.get("gamma", trainer.held_gamma)
     progress = dict(values["progress"])
     progress["best_loss"] = math.inf if progress["best_loss"] is None else progress["best_loss"]
     trainer.progress = Progress(**progress)

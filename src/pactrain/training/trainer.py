@@ -7,33 +7,27 @@ so a loop continued from a checkpoint is the same loop.
 
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from pactrain.bounds.base import Bound
-from pactrain.bounds.moment import Moment
-from pactrain.bounds.unbounded import Unbounded
 from pactrain.distributions.posterior import Posterior, Snapshot
-from pactrain.problem.batches import Batches
-from pactrain.problem.losses import AnyLoss
-from pactrain.rules.gamma.trained_leave_one_out import LeftOut
-from pactrain.rules.presets import Rules
+from pactrain.problem.read import Problem
 from pactrain.runtime import distributed
 from pactrain.runtime.errors import TrainingError
 from pactrain.runtime.seeds import derive, seed_global
 from pactrain.training.closed_form_steps import closed_form, curvature_step, first_weight, follow_bound
 from pactrain.training.curvature import CurvatureStds
-from pactrain.training.gamma_search import Walker, walker_from
-from pactrain.training.gradient_steps import GradientSteps, OptimizerFactory, adam, param_groups
+from pactrain.training.gamma_search import Walker
+from pactrain.training.gradient_steps import GradientSteps, adam, param_groups
 from pactrain.training.history import Measurement, Record, between_looks
 from pactrain.training.not_finite import not_finite
-from pactrain.training.schedule import Budget, Pace
-from pactrain.training.state import Progress, pack, unique_state, unpack
-
-__all__ = ["OptimizerFactory", "Progress", "Record", "Stopped", "Trainer", "unique_state"]
+from pactrain.training.plan import Plan
+from pactrain.training.schedule import Pace
+from pactrain.training.state import Progress, pack, unpack
+from pactrain.training.update_formulas import Moves
 
 PRIOR_STEPS = 50
 """Steps between closed-form updates of the prior's stds, beside one at each end of an epoch."""
@@ -47,63 +41,65 @@ class Stopped(Exception):
 
 
 class Trainer:
-    """One run of the two stages."""
+    """One run of the two stages.
 
-    def __init__(
-        self,
-        posterior: Posterior,
-        batches: Batches,
-        loss: AnyLoss,
-        bound: Unbounded | Bound,
-        rules: Rules,
-        *,
-        moment: Moment,
-        held_gamma: float,
-        lr: float,
-        seed: int,
-        steps_per_epoch: int,
-        start_loss: float,
-        budget: Budget,
-        test: Batches | None,
-        stop: Callable[[], bool] = lambda: False,
-        optimizer: OptimizerFactory | None = None,
-        scored: AnyLoss | None = None,
-        left_out: LeftOut | None = None,
-        left_out_before: float = 0.0,
-    ) -> None:
-        self.posterior, self.batches, self.loss, self.bound, self.rules = posterior, batches, loss, bound, rules
-        self.seed, self.steps_per_epoch, self.start_loss, self.budget = seed, steps_per_epoch, start_loss, budget
-        self.stop, self.held_gamma = stop, held_gamma
+    Args:
+        posterior: The distribution that is trained, with its prior in place.
+        problem: The data and the losses, in the units that are trained in.
+        plan: How it is trained.
+    """
+
+    def __init__(self, posterior: Posterior, problem: Problem, plan: Plan) -> None:
+        rules, self.posterior, self.loss = plan.rules, posterior, problem.trained_on
+        self.rules, self.seed, self.held_gamma = rules, plan.seed, plan.gamma.value
         self.progress = Progress()
         self.stage1_end: Snapshot | None = None
-        epochs = rules.stage1_epochs(steps_per_epoch)
-        self.walker: Walker | None = walker_from(
-            held_gamma, epochs, left_out, most=rules.gamma_max, before=left_out_before
-        )
-        self.pace = Pace(rules, budget, steps_per_epoch, self.walker.walk if self.walker is not None else None)
-        lowest, highest = float(moment.log_stds[0]), float(moment.log_stds[-1])
-        self.range = (max(lowest, math.log(rules.min_prior_std)) if rules.min_prior_std else lowest, highest)
-        own = rules.stds == "curvature" and optimizer is None  # means and stds in one pass
-        self.curvature: CurvatureStds | None = None
-        if rules.stds == "curvature":
-            self.curvature = closed_form(
-                posterior,
-                bound,
-                rules,
-                held_gamma=held_gamma,
-                lowest=self.range[0],
-                moves=rules.means if own else "none",
-                steps=steps_per_epoch * self.pace.stage1_limit if budget.seconds > HURRY else 0,
-            )
+        self._take(problem, plan)
+        own = rules.stds == "curvature" and plan.optimizer is None  # means and stds in one pass
+        self.curvature = self._closed_form(moves=rules.means if own else "none") if rules.stds == "curvature" else None
         self.optimizer: torch.optim.Optimizer | None = None
         if not own:
             groups = param_groups(posterior, stds=self.curvature is None)
-            self.optimizer = optimizer(groups) if optimizer else adam(groups, (lr, rules.std_lr))
+            self.optimizer = plan.optimizer(groups) if plan.optimizer else adam(groups, (plan.lr, rules.std_lr))
         self.base_rates = [float(group["lr"]) for group in self.optimizer.param_groups] if self.optimizer else []
-        self.lr = self.rate = lr
-        self._by_gradient = GradientSteps(posterior, loss, bound, rules, self.range, seed)
+        self.lr = self.rate = plan.lr
+
+    def _take(self, problem: Problem, plan: Plan) -> None:
+        """What changes when there are more examples: they themselves, the bound, the pace."""
+        self.plan, self.batches, self.bound, self.budget = plan, problem.batches, plan.bound, plan.budget
+        self.steps_per_epoch = plan.untrained.steps
+        self.walker: Walker | None = plan.gamma.search(
+            self.rules.stage1_epochs(self.steps_per_epoch), self.rules.gamma_max
+        )
+        self.pace = self._pace()
+        self._by_gradient = GradientSteps(
+            self.posterior, self.loss, plan.bound, self.rules, plan.prior_range, plan.seed, plan.computing
+        )
         # The user's own loss is measured, where a clipped one is trained on.
-        self._measured = Measurement(posterior, bound, scored or loss, train=batches, test=test, seed=seed)
+        self._measured = Measurement(self.posterior, plan.bound, problem, seed=plan.seed)
+
+    def go_on(self, problem: Problem, plan: Plan) -> None:
+        """Be ready to train on more examples, from the state that was reached with fewer, at the same γ."""
+        self._take(problem, plan)
+        p = self.progress
+        self.stage1_end = None
+        self.progress = Progress(
+            epoch=p.epoch, step=p.step, seconds_before=p.seconds_before + p.seconds, scores=p.scores, blocks=p.blocks
+        )
+        if self.curvature is not None:
+            self.curvature.kl_weight = first_weight(self.bound, self.held_gamma)
+            self.curvature.rest()
+
+    def _pace(self) -> Pace:
+        walk = self.walker.walk if self.walker is not None else None
+        return Pace(self.rules, self.budget, self.steps_per_epoch, walk)
+
+    def _closed_form(self, moves: Moves) -> CurvatureStds:
+        steps = self.steps_per_epoch * self.pace.stage1_limit if self.budget.seconds > HURRY else 0
+        lowest = self.plan.prior_range[0]
+        return closed_form(
+            self.posterior, self.bound, self.rules, held_gamma=self.held_gamma, lowest=lowest, moves=moves, steps=steps
+        )
 
     # -- the loop --------------------------------------------------------------------------------------------------
 
@@ -133,12 +129,13 @@ class Trainer:
             started = self._count_time(started)
             if self._time_to_look():
                 p.scores = self._measured.look(p.epoch)
-            record: Record = {"epoch": p.epoch, "stage": p.stage, "step": p.step, **self._measured(risk, p.scores)}
+            where = {"epoch": p.epoch, "stage": p.stage, "step": p.step, "held_gamma": self.held_gamma}
+            record: Record = {**where, **self._measured(risk, p.scores)}
             self._count_time(started)
             if p.scores["scores_epoch"] < p.epoch and self._time_to_look():  # time has run out since
                 p.scores = self._measured.look(p.epoch)
                 record |= self._measured(risk, p.scores)
-            record["seconds"] = round(p.seconds, 3)
+            record["seconds"] = round(p.seconds_before + p.seconds, 3)
             self._next_stage(record)
             yield record
 
@@ -155,9 +152,7 @@ class Trainer:
             ends = pace.stage1_over(p) or (self.walker is not None and self.walker.walk.part(p.stage1_epochs) == 1)
         else:
             ends = pace.stage2_over(p) or p.epochs_since_best >= self.rules.stage2_patience - 1
-        return (
-            ends or "kl" not in p.scores or p.epoch - p.scores["scores_epoch"] >= between_looks(self.expected_epochs())
-        )
+        return ends or "kl" not in p.scores or p.epoch - p.scores["scores_epoch"] >= between_looks(pace.most_epochs(p))
 
     def _epoch(self) -> float:
         try:
@@ -172,7 +167,7 @@ class Trainer:
         seed_global(derive(self.seed, "epoch", p.epoch, *mine))  # dropout and the user's own randomness
         started = time.monotonic()
         for index, batch in enumerate(self.batches.epoch(derive(self.seed, "order", p.epoch))):
-            now, stop = distributed.from_first(p.seconds + time.monotonic() - started, self.stop())
+            now, stop = distributed.from_first(p.seconds + time.monotonic() - started, self.plan.stop())
             self._set_rate(index, now)
             total += self.step(batch)
             count += 1
@@ -190,7 +185,10 @@ class Trainer:
         """One step; returns the batch's loss at the draw."""
         p, curvature = self.progress, self.curvature
         if curvature is not None:
-            value = curvature_step(curvature, self.optimizer, self.loss, batch, p, rate=self.rate, seed=self.seed)
+            how = self.plan.computing
+            value = curvature_step(
+                curvature, self.optimizer, self.loss, batch, p, rate=self.rate, seed=self.seed, how=how
+            )
         else:
             assert self.optimizer is not None
             value = self._by_gradient.step(self.optimizer, batch, p)
@@ -224,7 +222,7 @@ class Trainer:
             if not over:
                 return
             p.stage1 = record
-            fitted = record["risk"] <= rules.enter_stage2 * self.start_loss
+            fitted = record["risk"] <= rules.enter_stage2 * self.plan.untrained.loss
             p.done = fitted or self.pace.stage2_limit == 0 or self.budget.over(p.seconds)
             if not p.done:
                 p.stage, self.stage1_end = 2, self.posterior.snapshot()
@@ -248,14 +246,15 @@ class Trainer:
 
     def end_walk(self) -> None:
         """Stay at the present γ."""
-        self.walker, self.pace = None, Pace(self.rules, self.budget, self.steps_per_epoch, None)
+        self.walker = None
+        self.pace = self._pace()
 
     def measured_now(self, risk: float) -> Record:
         """What a record of this epoch would say after a look."""
         return self._measured(risk, self._measured.look(self.progress.epoch))
 
     def expected_epochs(self) -> int:
-        """The epoch at which the present stage is likely to end."""
+        """The epoch at which training is likely to end, as far as is known now."""
         return self.pace.expected_epochs(self.progress)
 
     # -- state -----------------------------------------------------------------------------------------------------

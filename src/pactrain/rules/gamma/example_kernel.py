@@ -1,239 +1,169 @@
-"""Some of the training examples: what the network says of each, their losses as a function of that, and the kernel of its gradients."""
+"""The kernel of examples: inner products of the gradients of one value per example, at the network's present weights.
 
-import itertools
+Near any weights a network is linear in them, and everything that leave-one-out needs of it is this kernel.  The value is an example's loss
+before training and one of its outputs afterwards.  Some of the examples are looked at; of networks that are not made of linear layers,
+some of the weights.
+"""
+
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pactrain.distributions.posterior import Posterior
-from pactrain.distributions.sampling import try_with
-from pactrain.problem.batches import Batches, TensorBatches
-from pactrain.problem.losses import AnyLoss, Loss, per_example, refusing_loss, scores_of
-from pactrain.problem.module_modes import evaluating
-from pactrain.rules.gamma.layer_factors import Factors, SharedGradients, Unlike, joined, products, row_factors, tapped
-from pactrain.rules.gamma.linear_leave_one_out import NUMBERS_AT_ONCE, independent_rows, picked_weights
-from pactrain.runtime.errors import PactrainError
+from pactrain.problem.batches import Batches
+from pactrain.problem.losses import Loss, per_example
+from pactrain.problem.module_modes import batch_norms, estimate_batch_norm, evaluating
+from pactrain.rules import numbers
+from pactrain.rules.gamma.layer_factors import SharedGradients, Unlike, gram, joined, products, row_factors, tapped
+from pactrain.rules.gamma.weight_gradients import (
+    PickedWeights,
+    own_weights,
+    picked_weights,
+    rows_at_once,
+    with_own_weights,
+)
 from pactrain.runtime.gave_up import Refused, gave_up, refusing
 from pactrain.runtime.seeds import derive
-from pactrain.runtime.vmap import rows_of_each, together
+from pactrain.runtime.vmap import together
 from pactrain.scan.prior_losses import convolves
 
-EXAMPLES, ONE_BY_ONE, SHARED = 1024, 512, 256
-"""Most examples that are looked at: where many go through the network together, each with weights of its own; where they go one
-by one; where they share a forward pass, which each gradient goes back through.  Fewer of n overstate the loss a little."""
+WEIGHTS = 32_768
+"""Weights, picked at random, whose gradients are kept: many more than examples, so that inner products are exact to about a hundredth."""
 
-NUMBERS = 1 << 24
-"""Most numbers of gradients that are held at a time: weights are picked at random where all of them would be more.  Most outputs, too."""
+Value = Callable[[Callable[..., Any], Any], Tensor]
+"""From a way of calling the network and a batch to one number for each of its examples."""
 
-Shown = tuple[Any, Tensor, Tensor]
-"""A batch, which of its examples are looked at, and the rows of the network's output that belong to these."""
-
-
-class Opaque(PactrainError):
-    """The loss does not look at one row of the network's output for each example, so that none can be left out."""
-
-
-class Unsuited(Opaque):
-    """Leaving out is not meant for such a loss or such outputs, as the rules say; nothing has gone wrong."""
+Pieces = Iterator[tuple[Sequence[Tensor | None], Tensor]]
+"""Gradients of some examples, one entry per parameter with one row per example, and their values."""
 
 
 class Examples:
-    """Examples that can be looked at again and again while training goes on."""
+    """Some of the training examples, which can be looked at again while training goes on."""
 
-    def __init__(self, posterior: Posterior, batches: Batches, loss: AnyLoss, seed: int) -> None:
-        self.posterior, self.batches, self.loss = posterior, batches, refusing_loss(loss)
-        source = torch.Generator().manual_seed(derive(seed, "left out"))
-        self.alone = isinstance(batches, TensorBatches)  # examples need not share a forward pass
-        self.shown: list[Shown] = []
-        with self.still():
-            sample = int(torch.randint(2**31, (1,), generator=source))
-            self.quick = self._can_together(next(iter(batches.subset(1, sample))))
-            room = EXAMPLES if self.quick else ONE_BY_ONE if self.alone else SHARED
-            for batch in batches.subset(room, sample):
-                rows = self._rows(batch)
-                picked = torch.randperm(len(rows), generator=source)[:room].to(rows.device)
-                self.shown.append((batch, picked, rows[picked]))
+    def __init__(self, posterior: Posterior, batches: Batches, loss: Loss, seed: int) -> None:
+        self.posterior, self.batches, self.loss = posterior, batches, loss.guarded()
+        source = torch.Generator().manual_seed(derive(seed, "examples"))
+        self.alone = batches.table is not None  # examples need not share a forward pass
+        room = numbers.EXAMPLES if self.alone else numbers.SHARED_EXAMPLES
+        self.shown: list[tuple[Any, Tensor]] = []  # a batch, and which of its examples are looked at
+        with self.still(), torch.no_grad():
+            for batch in batches.subset(room, int(torch.randint(2**31, (1,), generator=source))):
+                losses = per_example(self.loss, refusing(posterior.model), batch)
+                picked = torch.randperm(len(losses), generator=source)[:room].to(losses.device)
+                if self.alone:
+                    batch, picked = tuple(t[picked] for t in batch), torch.arange(len(picked), device=picked.device)
+                self.shown.append((batch, picked))
                 room -= len(picked)
                 if room <= 0:
                     break
-        self.count = sum(len(picked) for _, picked, _ in self.shown)
-        self.weights = picked_weights(posterior.num_weights, source, NUMBERS // max(1, self.count))
+        self.count = sum(len(picked) for _, picked in self.shown)
+        self.weights = picked_weights(posterior.num_weights, source, WEIGHTS)
 
     @contextmanager
     def still(self) -> Iterator[None]:
         """Inside the block the network treats every example by itself, and the same way each time."""
         model = self.posterior.model
-        with independent_rows(model, self.batches, self.loss), evaluating(model):
+        with _independent_rows(model, self.batches, self.loss), evaluating(model):
             yield
 
-    # -- the network's output, and the losses as a function of it ---------------------------------------------------
+    def kernel(self, value: Value, *, in_stds: bool = False) -> tuple[Tensor, Tensor]:
+        """⟨∇v_i, ∇v_j⟩ for all examples, in stds of the prior if asked for, and the values v_i; both in float64."""
+        found = self._of_linear_layers(value, in_stds=in_stds) if self.alone else None
+        if found is not None:
+            return found
+        gradients, values = self._gradients(value)
+        if in_stds:
+            gradients *= self._prior_stds()
+        return gram(gradients) * (self.posterior.num_weights / len(self.weights)), values
 
-    def output(self, batch: Any, model: Callable[..., Any] | None = None) -> Tensor:
-        """What the network is called for when the loss of a batch is computed, by `model` in its place if given."""
-        seen: list[Any] = []
-
-        def predict(*args: Any, **kwargs: Any) -> Any:
-            seen.append((model or refusing(self.posterior.model))(*args, **kwargs))
-            return seen[-1]
-
-        self.loss(predict, batch)
-        output = scores_of(seen[0]) if len(seen) == 1 and isinstance(self.loss, Loss) else next(iter(seen), None)
-        if len(seen) != 1 or not isinstance(output, Tensor) or not output.is_floating_point() or not output.ndim:
-            raise Opaque("the loss of a batch does not follow from one output of the network in floating-point numbers")
-        return output
-
-    @torch.no_grad()
-    def outputs(self, batch: Any) -> Tensor:
-        """The same, of the network as it is, and nothing to go back through."""
-        return self.output(batch)
-
-    def losses(self, output: Tensor, batch: Any) -> Tensor:
-        """Of a batch, if the network said this."""
-        return per_example(self.loss, lambda *_, **__: output, batch)
-
-    def _rows(self, batch: Any) -> Tensor:
-        """The row of the output that each example's loss looks at, found from the gradients of two weighted sums."""
-        output = self.outputs(batch).requires_grad_()
-        losses = self.losses(output, batch)
-        numbers = torch.arange(1.0, len(losses) + 1, dtype=torch.float64, device=losses.device)
-        plain, weighted = (
-            torch.autograd.grad((w * losses.double()).sum(), output, retain_graph=True)[0].reshape(len(output), -1)
-            for w in (torch.ones_like(numbers), numbers)
-        )
-        size = plain.double().abs().sum(1)
-        rows = size.nonzero()[:, 0]
-        number = weighted.double().abs().sum(1)[rows] / size[rows]
-        example = number.round().long() - 1
-        if (
-            len(rows) != len(losses)
-            or (number - number.round()).abs().max() > 0.1
-            or len(example.unique()) != len(rows)
-        ):
-            raise Opaque("some example's loss does not follow one row of the network's output, or has no slope there")
-        return rows[example.argsort()]
-
-    # -- the kernel -------------------------------------------------------------------------------------------------
-
-    def kernel(self, directions: list[Tensor]) -> Tensor:
-        """Inner products of the gradients of the outputs, in stds of the prior, averaged over directions among the outputs, in float64."""
-        found = self._kernel_of_rows(directions)
-        return self._kernel(directions) if found is None else found
-
-    def _kernel_of_rows(self, directions: list[Tensor]) -> Tensor | None:
-        """The kernel of a network of linear layers, where every example is one row; None for any other."""
-        posterior = self.posterior
-        if not self.alone or not all(torch.equal(picked, rows) for _, picked, rows in self.shown):
-            return None
-        variances = (2 * posterior.prior_log_std.detach().double()).exp().tolist()
-        scales = [variances[group] for group in posterior.group_of_parameters]
+    def _of_linear_layers(self, value: Value, *, in_stds: bool) -> tuple[Tensor, Tensor] | None:
+        """The same without any gradient, where every weight sits in a linear layer; None for other networks."""
+        posterior, found = self.posterior, []
+        scales = None
+        if in_stds:
+            variances = (2 * posterior.prior_log_std.detach().double()).exp().tolist()
+            scales = [variances[group] for group in posterior.group_of_parameters]
         try:
-            parts = [products(self._factors(direction), scales) for direction in directions]
-        except Unlike:  # other layers; the gradients themselves take any
+            for batch, _ in self.shown:
+                values = lambda batch=batch: value(refusing(posterior.model), batch)  # noqa: E731
+                found.append(row_factors(posterior.model, posterior.means(), values))
+            factors = [joined(layer) for layer in zip(*(f for f, _ in found), strict=True)]
+            return products(factors, scales), torch.cat([v for _, v in found]).double()
+        except Unlike:
             return None
         except (Refused, RuntimeError) as error:
-            what = "The trained network was not measured on many examples in one pass"
-            gave_up(what, error, instead="each has a pass of its own")
+            what = f"The network was not measured on {self.count} examples in one pass"
+            gave_up(what, error, instead="each has a pass of its own, and only some of the weights are looked at")
             return None
-        return torch.stack(parts).mean(0)
 
-    def _factors(self, direction: Tensor) -> list[Factors]:
-        """Of the gradients of the outputs in one direction, one row per example."""
-        found = []
-        for batch, picked, _ in self.shown:
-            rows = tuple(t[picked] for t in batch)
-            values = lambda rows=rows: (self.output(rows) * direction).reshape(len(rows[0]), -1).sum(1)  # noqa: E731
-            found.append(row_factors(self.posterior.model, self.posterior.means(), values)[0])
-        return [joined(layer) for layer in zip(*found, strict=True)]
-
-    def _kernel(self, directions: list[Tensor]) -> Tensor:
-        """The same for any network, from the gradients themselves."""
+    def _gradients(self, value: Value) -> tuple[Tensor, Tensor]:
+        """Gradients at the picked weights, one row per example, and the values."""
         params = self.posterior.means()
-        edges = torch.tensor([0, *itertools.accumulate(p.numel() for p in params)])
-        cuts = torch.searchsorted(self.weights, edges).tolist()
-        places = [
-            (self.weights[a:b] - start).to(params[0].device)
-            for a, b, start in zip(cuts, cuts[1:], edges.tolist(), strict=False)
-        ]
-        total = torch.zeros(self.count, self.count, dtype=torch.float64, device=params[0].device)
-        gradients, stds = params[0].new_empty(self.count, len(self.weights)), self._prior_stds()
-        for direction in directions:
-            gradients.zero_()
-            done = 0
-            for size, parts in self._gradients(direction):
-                for g, at, a, b in zip(parts, places, cuts, cuts[1:], strict=False):
-                    if g is not None:
-                        gradients[done : done + size, a:b] = g.reshape(size, -1).index_select(1, at)
-                done += size
-            gradients *= stds
-            total += gradients @ gradients.T
-        for p in params:
-            if p.grad is not None:
-                p.grad.zero_()
-        return total * (self.posterior.num_weights / len(self.weights) / len(directions))
+        picked, values = PickedWeights(params, self.weights), list[Tensor]()
+        gradients = params[0].new_empty(self.count, len(self.weights))
+        for parts, found in self._pieces(value):
+            picked.gather(parts, gradients[len(values) : len(values) + len(found)])
+            values += found.detach().double().unbind()
+        return gradients, torch.stack(values)
 
-    def _gradients(self, direction: Tensor) -> Iterator[tuple[int, Sequence[Tensor | None]]]:
-        """Gradients of the outputs in one direction, for some examples at a time: how many, and one row per example."""
-        if self.alone and self.quick:
-            yield from self._together(direction)
+    def _pieces(self, value: Value) -> Pieces:
+        """One pass for many examples where the layers allow it, otherwise one for each."""
+        if not self.alone:
+            yield from self._of_shared_passes(value)
             return
-        for batch, picked, rows in self.shown:
-            if self.alone:
-                for j in picked.tolist():
-                    own = self.output(tuple(t[j : j + 1] for t in batch))[0]
-                    yield 1, self._own_gradients((own * direction).sum())
-                continue
-            params = self.posterior.means()
-            with tapped(self.posterior.model, params) as taps:
-                output = self.output(batch)
-            values = (output[rows] * direction).reshape(len(rows), -1).sum(1)
-            gradients = SharedGradients(params, taps, values)
-            for value in values:
-                yield 1, gradients.of(value)
-
-    def _own_gradients(self, value: Tensor) -> list[Tensor | None]:
-        """Gradients of one value, in the memory that training has for gradients."""
+        at_once = rows_at_once(self.posterior.num_weights)
+        if self.loss.of_outputs and at_once > 1 and not convolves(self.posterior.model):  # no quicker with convolutions
+            found = self._together(value, at_once)
+            first = together(lambda: next(found), "Gradients of single examples were")
+            if first is not None:
+                yield first
+                yield from found
+                return
         params = self.posterior.means()
-        for p in params:
-            if p.grad is not None:
-                p.grad.zero_()
-        value.backward(inputs=params)
-        return [p.grad for p in params]
+        for batch, picked in self.shown:
+            for j in picked.tolist():
+                single = value(refusing(self.posterior.model), tuple(t[j : j + 1] for t in batch))
+                yield torch.autograd.grad(single[0], params, allow_unused=True), single
 
-    def _together(self, direction: Tensor) -> Iterator[tuple[int, Sequence[Tensor | None]]]:
-        """Every example has weights of its own, so that one backward pass gives the gradients of each."""
-        posterior = self.posterior
-        weights = {name: p.detach() for name, p in zip(posterior.names, posterior.means(), strict=True)}
-        at_once = max(1, NUMBERS_AT_ONCE // posterior.num_weights)
-        for batch, picked, _ in self.shown:
+    def _together(self, value: Value, at_once: int) -> Pieces:
+        """Every example has weights of its own."""
+        weights = dict(zip(self.posterior.names, self.posterior.means(), strict=True))
+        for batch, picked in self.shown:
             for index in picked.split(at_once):
-                own = {name: w.expand(len(index), *w.shape).requires_grad_() for name, w in weights.items()}
-                output = self._of_each(own, tuple(t[index] for t in batch))
-                value = (output * direction).sum()
-                yield len(index), torch.autograd.grad(value, list(own.values()), allow_unused=True)
+                own = own_weights(weights, len(index))
+                values = value(with_own_weights(self.posterior.model, own), tuple(t[index] for t in batch))
+                yield torch.autograd.grad(values.sum(), list(own.values()), allow_unused=True), values
 
-    def _of_each(self, own: dict[str, Tensor], rows: tuple[Tensor, ...]) -> Tensor:
-        """Outputs of examples with weights of their own, which have one more dimension than the network's."""
-
-        def one(weights: dict[str, Tensor], *example: Tensor) -> Tensor:
-            return scores_of(try_with(self.posterior.model, weights, tuple(t[None] for t in example)))
-
-        return self.output(rows, lambda *inputs: rows_of_each(one, own, *inputs))
-
-    def _can_together(self, batch: Any) -> bool:
-        """Do layers and loss take examples with weights of their own?  (Convolutions do, but not any quicker.)"""
-        posterior = self.posterior
-        few = 2 * posterior.num_weights <= NUMBERS_AT_ONCE
-        if not (self.alone and few and isinstance(self.loss, Loss)) or convolves(posterior.model):
-            return False
-        own = {n: p.detach().expand(2, *p.shape) for n, p in zip(posterior.names, posterior.means(), strict=True)}
-        rows = tuple(t[:1].expand(2, *t.shape[1:]) for t in batch)
-        return together(lambda: self._of_each(own, rows), "Outputs of single examples were") is not None
+    def _of_shared_passes(self, value: Value) -> Pieces:
+        params = self.posterior.means()
+        for batch, picked in self.shown:
+            with tapped(self.posterior.model, params) as taps:
+                values = value(refusing(self.posterior.model), batch)
+            gradients = SharedGradients(params, taps, values)
+            for j in picked.tolist():
+                yield gradients.of(values[j]), values[j].reshape(1)
 
     def _prior_stds(self) -> Tensor:
+        """Of the picked weights."""
         posterior = self.posterior
-        ends = torch.tensor([at.stop for at in posterior.group_slices])
+        ends = torch.tensor([at.stop for at in posterior.group_slices], device="cpu")
         group = torch.searchsorted(ends, self.weights, right=True)
         return posterior.prior_log_std.detach().exp()[group.to(posterior.prior_log_std.device)]
+
+
+@contextmanager
+def _independent_rows(model: nn.Module, batches: Batches, loss: Loss) -> Iterator[None]:
+    """BatchNorm mixes the rows of a batch; statistics of the data, put back afterwards, keep them apart."""
+    if not batch_norms(model):
+        yield
+        return
+    kept = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    try:
+        estimate_batch_norm(model, batches.ordered(), loss)
+        yield
+    finally:
+        for name, buffer in model.named_buffers():
+            buffer.copy_(kept[name])

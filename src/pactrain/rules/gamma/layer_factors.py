@@ -156,19 +156,19 @@ def products(factors: Sequence[Factors], scales: Sequence[float] | None = None) 
     """Inner products of all examples' gradients, those of parameter i counted `scales[i]` times; in float64."""
     total: Tensor | None = None
     for layer in factors:
-        inside = _gram(layer.inputs)
+        inside = gram(layer.inputs)
         if scales is not None:
             inside *= scales[layer.weight]
         if layer.bias is not None:
             inside += 1.0 if scales is None else scales[layer.bias]
-        inside *= _gram(layer.slopes)
+        inside *= gram(layer.slopes)
         total = inside if total is None else total.add_(inside)
     if total is None:
         raise Unlike
     return total
 
 
-def _gram(rows: Tensor) -> Tensor:
+def gram(rows: Tensor) -> Tensor:
     """Inner products of rows in float64, some columns at a time."""
     total = torch.zeros(len(rows), len(rows), dtype=torch.float64, device=rows.device)
     for part in rows.split(COLUMNS, dim=1):

@@ -1,0 +1,113 @@
+"""A loop of one's own with `pactrain.prepare` reaches what `fit` reaches: digits, a perceptron and a small CNN.
+
+`fit` and the loop see the same rows from the same initial weights; Adam (1e-3, batches of 64) has as many epochs. Prints a Markdown table of
+test accuracies in percent, mean ± standard deviation over the seeds.
+"""
+
+import argparse
+import json
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+import torch.nn.functional as F
+from sklearn.datasets import load_digits
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
+
+import pactrain
+
+Rows = tuple[Tensor, Tensor]
+
+
+def digits() -> tuple[Rows, Rows]:
+    """Every other row for training, the rest for the test."""
+    x, y = load_digits(return_X_y=True)
+    images, labels = torch.tensor(x / 16).float(), torch.tensor(y)
+    return (images[::2], labels[::2]), (images[1::2], labels[1::2])
+
+
+def perceptron() -> nn.Module:
+    """One hidden layer."""
+    return nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 10))
+
+
+def cnn() -> nn.Module:
+    """Two convolutions."""
+    convolutions = (
+        nn.Conv2d(1, 16, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(16, 32, 3, padding=1),
+        nn.ReLU(),
+    )
+    return nn.Sequential(nn.Unflatten(1, (1, 8, 8)), *convolutions, nn.Flatten(), nn.Linear(512, 10))
+
+
+def by_fit(model: nn.Module, train: Rows, seed: int) -> None:
+    """What a call of `fit` makes of it."""
+    pactrain.fit(model, train, seed=seed)
+
+
+def by_own_loop(model: nn.Module, train: Rows, seed: int) -> None:
+    """The loop of the README."""
+    prepared = pactrain.prepare(model, train, seed=seed)
+    loader = DataLoader(TensorDataset(*train), batch_size=prepared.batch_size, shuffle=True)
+    for _ in range(prepared.epochs):
+        for x, y in loader:
+            loss = F.cross_entropy(prepared.posterior(x), y)
+            prepared.optimizer.zero_grad()
+            loss.backward()
+            prepared.optimizer.step()
+            prepared.schedule.step()
+
+
+def by_adam(model: nn.Module, train: Rows, seed: int) -> None:
+    """The usual loop, for as many steps as the rules would take."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    loader = DataLoader(TensorDataset(*train), batch_size=64, shuffle=True)
+    for _ in range(-(-3000 // len(loader))):
+        for x, y in loader:
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+
+
+WAYS: dict[str, Callable[[nn.Module, Rows, int], None]] = {
+    "`fit`": by_fit,
+    "own loop with `prepare`": by_own_loop,
+    "plain Adam": by_adam,
+}
+NETWORKS: dict[str, Callable[[], nn.Module]] = {"perceptron": perceptron, "CNN": cnn}
+
+
+def accuracy(network: str, way: str, seed: int) -> float:
+    """Test accuracy of one training in percent."""
+    train, (x, y) = digits()
+    torch.manual_seed(seed)
+    model = NETWORKS[network]()
+    WAYS[way](model, train, seed)
+    return 100 * float((model.eval()(x).argmax(1) == y).double().mean())
+
+
+def main() -> None:
+    """Run everything, print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    found: dict[str, dict[str, list[float]]] = {
+        network: {way: [accuracy(network, way, seed) for seed in range(args.seeds)] for way in WAYS}
+        for network in NETWORKS
+    }
+    print("| network | " + " | ".join(WAYS) + " |\n|---|" + "---|" * len(WAYS))
+    for network, ways in found.items():
+        cells = [f"{statistics.mean(v):.1f} ± {statistics.stdev(v) if len(v) > 1 else 0:.1f}" for v in ways.values()]
+        print(f"| {network} | " + " | ".join(cells) + " |")
+    if args.json:
+        args.json.write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()

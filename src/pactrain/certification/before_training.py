@@ -1,0 +1,68 @@
+"""What is known of data and network before training: the caller's own reasons for doubt, and ours."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from torch import nn
+
+from pactrain.certification.caveats import BALANCED, check_disjoint, seen_before
+from pactrain.certification.prior_check import initial_caveats
+from pactrain.certification.statement import Caveat
+from pactrain.distributions.posterior import Posterior
+from pactrain.problem.read import Problem
+from pactrain.runtime.arguments import check_texts
+from pactrain.runtime.errors import PactrainError
+from pactrain.training.options import Options
+
+
+@dataclass(frozen=True)
+class Described:
+    """Training data with what its owner knows about it; `fit` takes it in place of the data alone.
+
+    Attributes:
+        data: The data, in any form that `fit` takes.
+        caveats: Reasons why the assumptions of a certificate may not hold for it; printed with the certificate, and each
+            takes labels away.
+        test_doubts: Reasons why the test rows are no independent examples; the test set then proves nothing.
+        config: Anything to be kept with the configuration of the run.
+        preprocess: How raw rows become those of the data (see `runs/prediction.py`); `result.predict` then takes raw rows.
+
+    Example:
+        >>> Described([1, 2], caveats=["the rows come from one patient"]).caveats
+        ['the rows come from one patient']
+    """
+
+    data: Any
+    caveats: Sequence[str | Caveat] = ()
+    test_doubts: Sequence[str] = ()
+    config: Mapping[str, Any] = field(default_factory=dict)
+    preprocess: Any = None
+
+    def __post_init__(self) -> None:
+        check_texts("caveats", self.caveats, (str, Caveat), "'the rows are not independent'")
+        try:
+            json.dumps(dict(self.config))
+        except (TypeError, ValueError) as error:
+            raise PactrainError(f"config must be a mapping that JSON can hold: {error}") from error
+
+    @classmethod
+    def of(cls, data: Any) -> "Described":
+        """The data as it is, if it is described already; otherwise with nothing known about it."""
+        return data if isinstance(data, cls) else cls(data)
+
+
+def doubts_before_training(model: nn.Module, problem: Problem, options: Options) -> list[Caveat]:
+    """Caveats for a network that was trained before, and for a prior whose rows are counted or whose start has seen those that are."""
+    doubts, first = seen_before(model), problem.prior_rows
+    if first is not None:
+        initial = Posterior(model, options.prior_spec)
+        doubts += check_disjoint(first, problem.batches)
+        doubts += initial_caveats(initial, problem.batches, problem.loss, seed=options.seed)
+    if problem.blocks:
+        later = problem.blocks[0].joined(problem.blocks[1:])
+        doubts += initial_caveats(Posterior(model, options.prior_spec), later, problem.loss, seed=options.seed)
+    if isinstance(options.class_weight, str):
+        doubts.append(BALANCED)
+    return doubts

@@ -1,0 +1,13 @@
+"""A table of the page."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table whose last `numbers` columns are aligned to the right."""
+
+    caption: str
+    columns: list[str]
+    rows: list[list[str]]
+    numbers: int

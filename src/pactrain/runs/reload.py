@@ -1,0 +1,64 @@
+"""A completed run read again from its folder."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from torch import nn
+
+from pactrain.certification.certificate import Certificate
+from pactrain.distributions.posterior import Posterior
+from pactrain.distributions.prior import Prior
+from pactrain.runs.conformal import Calibration
+from pactrain.runs.folder import read_history, read_moment
+from pactrain.runs.prediction import Preprocess
+from pactrain.runs.result import Result
+from pactrain.runs.weights import POSTERIOR, load_earlier, load_posterior, weights_of
+from pactrain.runtime.errors import RunError
+from pactrain.runtime.trained_models import TRAINED
+from pactrain.runtime.untrusted import made_from, read_json
+
+
+def reload(
+    folder: Path,
+    model: nn.Module,
+    preprocess: Preprocess | None,
+    *,
+    draw: Callable[[Result], str] | None = None,
+) -> Result:
+    """The result of a completed run.
+
+    Args:
+        folder: The run folder.
+        model: A network of the same structure; its weights become those of the run.
+        preprocess: How raw rows are prepared.
+        draw: Makes the page about a result.
+
+    Raises:
+        RunError: The run is not complete, or belongs to another network.
+    """
+    if not (folder / "metrics.json").exists():
+        raise RunError(f"{folder} holds no completed run; name a folder that fit(out=…) or pactrain train has written")
+    config, metrics = read_json(folder / "config.json"), read_json(folder / "metrics.json")
+    _, values = weights_of(folder, POSTERIOR)
+    prior = made_from(folder / POSTERIOR, lambda v: Prior(per=dict(v["groups"])), values)
+    posterior, moment = load_posterior(folder, Posterior(model, prior)), read_moment(folder)
+    if moment is None:
+        raise RunError(f"{folder} holds no moment.json: the run is not as pactrain writes it")
+    TRAINED.add(model)
+    return Result(
+        model,
+        posterior,
+        made_from(folder / "certificate.json", Certificate.from_dict, read_json(folder / "certificate.json")),
+        read_history(folder / "history.jsonl"),
+        {key: value for key, value in metrics.items() if key not in ("notes", "interrupted", "weights")},
+        moment,
+        config,
+        metrics["notes"],
+        metrics["interrupted"],
+        path=folder,
+        earlier=load_earlier(folder),
+        analysis=read_json(folder / "analysis.json") if (folder / "analysis.json").exists() else {},
+        draw=draw,
+        calibration=Calibration.load(folder),
+        preprocess=preprocess,
+    )

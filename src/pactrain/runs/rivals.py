@@ -1,0 +1,117 @@
+"""What a network has to beat: the best constant answer, and a linear model on the same inputs."""
+
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pactrain.problem.batches import Batches
+from pactrain.problem.losses import Loss
+from pactrain.problem.read import Problem
+
+Array = NDArray[Any]
+
+MOST_ROWS, MOST_FEATURES = 5_000, 1_024
+"""Training rows that the linear model sees, and features above which it is not tried: it should take seconds at most."""
+
+
+def rivals(problem: Problem) -> dict[str, Any]:
+    """Scores of the best constant answer and of a linear model on the rows by which the network is judged.
+
+    Args:
+        problem: The data as it came.  Held-out rows are the judge; where there are none, the training rows judge the constant
+            answer alone.
+
+    Returns:
+        Under "constant" and "linear" a name and `accuracy` or `rmse`, of the linear model also the `rows` it was trained on.
+        Empty where an answer is not a single class or number.
+    """
+    loss, held_out = problem.loss, problem.test
+    if loss.task is None:
+        return {}
+    train = np.concatenate([_targets(part, loss) for part in _training(problem)])
+    judge = train if held_out is None else _targets(held_out, loss)
+    if train.ndim != 1 or judge.ndim != 1:
+        return {}
+    if loss.task == "classification":
+        classes, counts = np.unique(train, return_counts=True)
+        common = classes[counts.argmax()]
+        found = {"constant": {"name": "guessing the largest class", "accuracy": float((judge == common).mean())}}
+    else:
+        found = {"constant": {"name": "guessing the mean", "rmse": _rmse(judge - train.mean(), loss)}}
+    linear = _linear(problem)
+    return found | ({} if linear is None else {"linear": linear})
+
+
+def _training(problem: Problem) -> list[Batches]:
+    """All rows that the network has learned from."""
+    return [part for part in (problem.prior_rows, problem.batches) if part is not None]
+
+
+def _targets(batches: Batches, loss: Loss) -> Array:
+    def nothing(*_: Any, **__: Any) -> Tensor:
+        return torch.zeros(0)
+
+    found = torch.cat([loss.read(nothing, batch)[1] for batch in batches.ordered()]).cpu().numpy()
+    return found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found
+
+
+def _rmse(error: Array, loss: Loss) -> float:
+    return loss.unit * float(np.sqrt(np.square(error.astype(np.float64)).mean()))
+
+
+def _linear(problem: Problem) -> dict[str, Any] | None:
+    """A linear model judged by the held-out rows; None where there are none, or where the inputs are no rows of numbers."""
+    parts = [_rows(part) for part in _training(problem)]
+    test = None if problem.test is None else _rows(problem.test)
+    if test is None or any(part is None for part in parts):
+        return None
+    x, y = (np.concatenate(arrays) for arrays in zip(*(p for p in parts if p is not None), strict=True))
+    if len(y) > MOST_ROWS:
+        some = np.random.default_rng(0).choice(len(y), MOST_ROWS, replace=False)
+        x, y = x[some], y[some]
+    if problem.loss.task == "regression":
+        answer = _ridge(x, y.astype(np.float64), test[0])
+        return {"name": "linear regression", "rmse": _rmse(answer - test[1], problem.loss), "rows": len(y)}
+    if len(np.unique(y)) < 2:
+        return None
+    right = _logistic(x, y, test[0]) == test[1]
+    return {"name": "logistic regression", "accuracy": float(right.mean()), "rows": len(y)}
+
+
+def _rows(batches: Batches) -> tuple[Array, Array] | None:
+    """Inputs and targets as arrays, one row per example; None where they are not."""
+    table = batches.table
+    if table is None or len(table.tensors) != 2:
+        return None
+    x, y = table.tensors
+    x, y = x.reshape(len(x), -1), y.reshape(len(y), -1)
+    if not x.is_floating_point() or x.shape[1] > MOST_FEATURES or y.shape[1] != 1:
+        return None
+    return x.double().cpu().numpy(), y[:, 0].cpu().numpy()
+
+
+def _logistic(x: Array, y: Array, new: Array) -> Array:
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    model = make_pipeline(StandardScaler(), LogisticRegression(max_iter=200))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a rival need not be exact
+        answer: Array = model.fit(x, y).predict(new)
+    return answer
+
+
+def _ridge(x: Array, y: Array, new: Array) -> Array:
+    from sklearn.linear_model import RidgeCV
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    model = make_pipeline(StandardScaler(), RidgeCV(alphas=np.logspace(-3, 3, 13)))
+    answer: Array = model.fit(x, y).predict(new)
+    return answer

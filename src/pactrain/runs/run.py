@@ -1,0 +1,141 @@
+"""One run from the moment its configuration is known: opened, summed up, written."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pactrain.certification.facts import Certified
+from pactrain.problem.output_meaning import unweighted
+from pactrain.problem.read import read_held_out
+from pactrain.runs.analysis import analyse
+from pactrain.runs.configuration import configuration
+from pactrain.runs.conformal import Calibration, calibrated
+from pactrain.runs.folder import RunFolder
+from pactrain.runs.notes import notes_on
+from pactrain.runs.prediction import Preprocess
+from pactrain.runs.result import Result
+from pactrain.runs.summary import judge, metrics_of
+from pactrain.runtime import distributed
+from pactrain.runtime.events import Callback, Event, silent
+from pactrain.training.start import Start
+from pactrain.training.train import Keeper, NotKept
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that is under way.
+
+    Attributes:
+        config: Everything that determines it.
+        folder: Where it is kept; None without a folder, and in all processes of a job but the first.
+        tell: Hears of progress.
+    """
+
+    config: dict[str, Any]
+    folder: RunFolder | None
+    tell: Callback = silent
+
+    @classmethod
+    def open(cls, start: Start, extra: Mapping[str, Any]) -> "Run":
+        """Begin a run, or go on with the one in its folder.
+
+        Args:
+            start: Where training starts.
+            extra: Anything that the caller wants to be kept with the configuration.
+
+        Raises:
+            RunError: The folder holds something else.
+        """
+        config, options = configuration(start, extra), start.options
+        if options.out is None or distributed.rank():
+            return cls(config, None, options.tell)
+        folder = options.until_end.enter_context(RunFolder.open(options.out, config, resume=options.resume))
+        return cls(config, folder, options.tell)
+
+    @property
+    def keeper(self) -> Keeper:
+        """What keeps the run while it goes on."""
+        return NotKept() if self.folder is None else self.folder
+
+    def result(
+        self,
+        certified: Certified,
+        draw: Callable[[Result], str],
+        *,
+        calibration: Any = None,
+        preprocess: Preprocess | None = None,
+    ) -> Result:
+        """Sum up a certified training: scores, notes and metrics.
+
+        Args:
+            certified: The training and what was proved.
+            draw: Makes the page about a result.
+            calibration: Rows for intervals and sets, in any form that `fit` takes; by default the test rows.
+            preprocess: How raw rows are prepared.
+        """
+        trained, start = certified.trained, certified.trained.start
+        model, given, options = start.posterior.model, start.scaled.given, start.options
+        self.tell(Event("report", 0, 1))
+        judgement = judge(model, given)
+        notes = notes_on(trained, judgement.metrics) + options.given_up
+        weights, encoding = start.posterior.num_weights, self.config.get("preprocess", {})
+        analysis = analyse(model, given, judgement.answers, encoding=encoding, weights=weights, seed=options.seed)
+        before = self.folder.seconds_before if self.folder is not None else 0.0
+        return Result(
+            model,
+            start.posterior,
+            certified.certificate,
+            trained.history,
+            metrics_of(certified, judgement, before + time.monotonic() - options.started),
+            trained.trainer.plan.moment,
+            self.config,
+            notes,
+            trained.interrupted,
+            path=self.folder.path if self.folder is not None else None,
+            earlier=certified.earlier,
+            calibration=_calibration(certified, calibration),
+            preprocess=preprocess,
+            analysis=analysis,
+            draw=draw,
+        )
+
+    def written(self, result: Result) -> Result:
+        """Write what the run ends with; `metrics.json` last, as the sign that it is complete.
+
+        Args:
+            result: What is written.
+
+        Returns:
+            The same result, with a note if the report could not be made.
+        """
+        if self.folder is not None:
+            self._write(result, self.folder)
+        self.tell(Event("report", 1, 1))
+        return result
+
+    def _write(self, result: Result, folder: RunFolder) -> None:
+        folder.finish(result.model, result.posterior, result.earlier, result.certificate)
+        if result.calibration is not None:
+            folder.keep_calibration(result.calibration)
+        folder.write("analysis.json", result.analysis)
+        try:
+            result.report()
+        except Exception as error:  # a picture must not cost a run
+            result.notes.append(f"The report could not be made ({error!r}); pactrain report {folder.path} tries again.")
+        metrics = result.metrics | {"notes": result.notes, "interrupted": result.interrupted}
+        folder.complete(metrics, interrupted=result.interrupted)
+
+
+def _calibration(certified: Certified, rows: Any) -> Calibration | None:
+    """Scores of held-out rows: those that the caller gave for it, or the test rows."""
+    start = certified.trained.start
+    model, given, options = start.posterior.model, start.scaled.given, start.options
+    if rows is not None:
+        loss = unweighted(given.loss)
+        batches = read_held_out(model, rows, loss, options.reading(None), "calibration")
+        return calibrated(model, batches, loss, source="calibration rows")
+    doubts = tuple(certified.facts["test_doubts"])
+    if given.test is None:
+        return None
+    return calibrated(model, given.test, given.loss, source="test rows", doubts=doubts)

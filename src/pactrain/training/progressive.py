@@ -1,0 +1,81 @@
+"""Training block by block: the network is judged by every block of examples before it is trained on it.
+
+The first network is trained on part of the examples as any other.  Then, block by block, the errors of the network as it is are
+counted, the block joins the examples, and training goes on from the same weights for fewer epochs.  All examples end up in the
+network that is delivered, and the errors are those of networks that had not seen what they were judged by.
+"""
+
+import math
+from dataclasses import replace
+
+from pactrain.bounds.moment import Moment
+from pactrain.problem.module_modes import estimate_batch_norm
+from pactrain.problem.scores import evaluate
+from pactrain.runtime import distributed
+from pactrain.runtime.events import Event
+from pactrain.training.gamma_search import HeldGamma
+from pactrain.training.options import Options
+from pactrain.training.schedule import Budget
+from pactrain.training.start import Start, bound_of
+from pactrain.training.trainer import Trainer
+
+EPOCHS = 0.15
+"""Epochs of a training on one more block, in units of those of the rules: with eleven blocks, about as much as one training."""
+
+
+def meet_block(trainer: Trainer, start: Start) -> None:
+    """Count the errors of the network as it is on the next block, which it has not seen.
+
+    Args:
+        trainer: At the end of its training on the blocks before; its progress takes the errors.
+        start: Where the run started, with all its blocks.
+    """
+    met, problem = trainer.progress.blocks, start.problem
+    model, block = trainer.posterior.model, problem.blocks[len(met)]
+    distributed.same_weights(model)
+    estimate_batch_norm(model, trainer.batches.ordered(), problem.loss)
+    scores = evaluate(model, block.ordered(), problem.loss)
+    n = int(scores["n"])
+    errors = math.ceil(
+        (1 - scores["accuracy"]) * n - 1e-6
+    )  # a share of wrong pixels, say, counts up to the next whole error
+    met.append((n, errors))
+    start.tell(Event("block", len(met), len(problem.blocks), {"examples": n, "errors": errors}))
+
+
+def go_on(trainer: Trainer, start: Start, moment: Moment, std: float, *, blocks: int) -> None:
+    """Make a trainer ready for so many blocks, from the state that it has.
+
+    Args:
+        trainer: A trainer that has seen fewer.
+        start: Where the run started, with all its blocks.
+        moment: The scan of the prior.
+        std: The std at which the prior was placed.
+        blocks: How many blocks it is to be trained on.
+    """
+    now = start.grown(blocks)
+    plan = replace(
+        trainer.plan,
+        bound=bound_of(now, moment, std),
+        untrained=now.untrained,
+        gamma=HeldGamma(trainer.held_gamma),
+        budget=_budget(now, parts=2 * start.blocks),
+    )
+    trainer.go_on(now.problem, plan)
+
+
+def expected_epochs(trainer: Trainer, start: Start) -> int:
+    """The epoch at which training is likely to end, with all blocks that are still to come."""
+    left = start.blocks - len(trainer.progress.blocks)
+    return trainer.expected_epochs() + left * _epochs(start.options, trainer.steps_per_epoch)
+
+
+def _budget(now: Start, *, parts: int) -> Budget:
+    """What a training on one more block may take."""
+    return Budget(now.options.limit.seconds / parts, _epochs(now.options, now.untrained.steps))
+
+
+def _epochs(options: Options, steps: int) -> int:
+    """The most epochs of a training on one more block, with so many steps in each."""
+    most, whole = options.limit.epochs, options.rules.stage1_epochs(steps)
+    return math.ceil(EPOCHS * (whole if most is None else min(whole, most)))

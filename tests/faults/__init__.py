@@ -1,0 +1,1 @@
+"""Files from anybody, disks that fail, processes that are killed."""

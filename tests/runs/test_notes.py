@@ -1,0 +1,69 @@
+"""What the user is told beside the numbers."""
+
+import torch
+from torch import Tensor, nn
+
+import pactrain
+from pactrain.models.mlp import mlp
+from pactrain.runs.notes import _notes_on_gap, _notes_on_rivals
+from tests.zoo import build, rows
+
+
+def test_a_short_budget_is_told() -> None:
+    short = pactrain.fit(build("mlp"), rows(), budget=0.01)
+    assert any("The budget ended training after" in note for note in short.notes)
+    for enough in ("1h", "3 epochs"):  # whoever says how many epochs has asked for them
+        assert not any("budget" in note for note in pactrain.fit(build("mlp"), rows(), budget=enough).notes)
+
+
+def test_noise_is_no_better_than_guessing() -> None:
+    g = torch.Generator().manual_seed(0)
+    x, y = torch.randn(120, 5, generator=g), torch.randint(0, 2, (120,), generator=g)
+    found = pactrain.fit(nn.Linear(5, 2), (x[:60], y[:60]), test=(x[60:], y[60:]))
+    assert any("no better than" in note for note in found.notes), (found.metrics, found.notes)
+
+
+def scores(train: float, test: float, *, constant: float, linear: float, name: str = "accuracy") -> dict[str, object]:
+    """Metrics with the rivals' scores."""
+    return {
+        "train": {name: train},
+        "test": {name: test},
+        "rivals": {"constant": {"name": "guessing", name: constant}, "linear": {"name": "a line", name: linear}},
+    }
+
+
+def test_rivals_are_named_only_when_they_win() -> None:
+    assert _notes_on_rivals(scores(1.0, 0.9, constant=0.5, linear=0.91)) == []
+    assert "linear model does better" in _notes_on_rivals(scores(1.0, 0.9, constant=0.5, linear=0.95))[0]
+    assert "no better than guessing" in _notes_on_rivals(scores(1.0, 0.5, constant=0.5, linear=0.95))[0]
+    useful = scores(1.0, 0.5, constant=0.5, linear=0.5)
+    useful["test"]["auc"] = 0.9  # type: ignore[index]
+    assert _notes_on_rivals(useful) == []
+    assert _notes_on_rivals(scores(1.0, 2.0, constant=3.0, linear=2.01, name="rmse")) == []
+    assert "linear model does better" in _notes_on_rivals(scores(1.0, 2.0, constant=3.0, linear=1.5, name="rmse"))[0]
+    assert "no better than guessing" in _notes_on_rivals(scores(1.0, 3.0, constant=3.0, linear=1.5, name="rmse"))[0]
+
+
+def test_a_wide_gap_is_told() -> None:
+    assert _notes_on_gap(scores(1.0, 0.9, constant=0.5, linear=0.5)) == []
+    assert "does not carry over" in _notes_on_gap(scores(1.0, 0.8, constant=0.5, linear=0.5))[0]
+    assert _notes_on_gap(scores(1.0, 1.9, constant=9.0, linear=9.0, name="rmse")) == []
+    assert "does not carry over" in _notes_on_gap(scores(1.0, 2.1, constant=9.0, linear=9.0, name="rmse"))[0]
+
+
+def line(columns: int, noise: float) -> tuple[Tensor, Tensor]:
+    source = torch.Generator().manual_seed(0)
+    x = torch.randn(60, columns, generator=source)
+    return x, x.sum(1) / columns**0.5 + noise * torch.randn(60, generator=source)
+
+
+def test_memorised_regression_is_told() -> None:
+    result = pactrain.fit(mlp(80, 1, seed=0), line(80, 0.0))
+    assert result.metrics["train"]["loss"] < 1e-3
+    assert any(note.startswith("The training rows have been memorised") for note in result.notes)
+    assert any("more columns (80) than rows (60)" in note for note in result.notes)
+
+
+def test_regression_that_is_not_memorised_is_not_said_to_be() -> None:
+    result = pactrain.fit(mlp(2, 1, seed=0), line(2, 0.5), budget="60 epochs")
+    assert not any("memorised" in note for note in result.notes)
