@@ -124,10 +124,10 @@ def counted(rows: Rows, prior_data: float, seed: int) -> Rows:
 
 
 def draws_for(rows: Rows, alone: bool, *, epochs: int, steps: int) -> int:
-    """How many draws `fit` asks for: with noise for each example a pass for every fourth epoch, but 20,000 at least; otherwise 500 at most and in graphs
-    no more than a tenth of the forward passes of training, three a step."""
+    """How many draws `fit` asks for: with noise for each example a pass for every fourth epoch, but 20,000 draws or 50 passes at least; otherwise 500 at most
+    and in graphs no more than a tenth of the forward passes of training, three a step."""
     if alone and rows.nodes is None:
-        return min(300_000, max(20_000, len(rows) * max(1, epochs // 4)))
+        return min(300_000, max(min(20_000, 50 * len(rows)), len(rows) * max(1, epochs // 4)))
     most = 500 if rows.nodes is None else min(500, int(0.1 * 3 * steps))
     return max(20, min(most, 20_000_000 // len(rows)))
 
