@@ -107,3 +107,9 @@ def test_kl_inverse_is_an_upper_inverse(q: float, c: float) -> None:
     assert q <= p <= 1
     assert p == 1 or binary_kl(q, p) >= c * (1 - 1e-9) - 1e-14
     assert kl_inverse(q, c + 0.5) >= p
+
+
+@pytest.mark.parametrize("n", [0, -13_470])
+def test_without_examples_there_is_no_price(n: int) -> None:
+    with pytest.raises(ValueError, match="there has to be an example"):
+        log_xi(n)

@@ -106,6 +106,8 @@ def log_xi(n: int) -> float:
     >>> round(math.exp(log_xi(2)), 9), round(math.exp(log_xi(10_000)), 3)
     (2.5, 125.999)
     """
+    if n < 1:
+        raise ValueError(f"n is {n}, and there has to be an example")
     term = total = 1.0
     for k in range(1, n + 1):
         total += term
