@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pactrain.models.saved import load
     from pactrain.problem.augmentation import augmented
     from pactrain.problem.losses import Loss
-    from pactrain.rules.presets import Rules
+    from pactrain.rules.rules import Rules
     from pactrain.runs.conformal import conformal_quantiles
     from pactrain.runs.prediction import Prediction
     from pactrain.runs.result import Result
@@ -53,7 +53,7 @@ _HOME = {
     "Prediction": "runs.prediction",
     "Prior": "distributions.prior",
     "Result": "runs.result",
-    "Rules": "rules.presets",
+    "Rules": "rules.rules",
     "augmented": "problem.augmentation",
     "certify": "certification.certify",
     "conformal_quantiles": "runs.conformal",

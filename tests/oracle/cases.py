@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from pactrain import Prior
 from pactrain.certification.statement import Caveat
-from pactrain.rules.presets import AUTHORS, AUTO, Rules
+from pactrain.rules.presets import AUTHORS, AUTO
+from pactrain.rules.rules import Rules
 from tests.oracle.formulas import UNTAKEN, price_of_units
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pactrain.rules.presets import Rules
+from pactrain.rules.rules import Rules
 
 
 def network() -> nn.Sequential:

@@ -9,7 +9,8 @@ from pactrain.problem.batches import TensorBatches
 from pactrain.problem.module_modes import batch_statistics
 from pactrain.problem.named_losses import LOSSES
 from pactrain.problem.scores import measure
-from pactrain.rules.presets import AUTHORS, AUTO, Rules
+from pactrain.rules.presets import AUTHORS, AUTO
+from pactrain.rules.rules import Rules
 from pactrain.runtime.events import Event
 from tests.problem.batch_norm import network, short, task
 from tests.zoo import build

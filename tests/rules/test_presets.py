@@ -7,7 +7,8 @@ from torch import nn
 import pactrain
 from pactrain import Posterior
 from pactrain.problem.named_losses import LOSSES
-from pactrain.rules.presets import AUTHORS, AUTO, PAPER, Rules
+from pactrain.rules.presets import AUTHORS, AUTO, PAPER
+from pactrain.rules.rules import Rules
 from tests.problem.batch_norm import network, short, task
 from tests.zoo import build
 

@@ -6,7 +6,8 @@ import pytest
 
 import pactrain
 from pactrain import PactrainError
-from pactrain.rules.presets import AUTO, FEWEST_SCANNED, Rules
+from pactrain.rules.presets import AUTO
+from pactrain.rules.rules import FEWEST_SCANNED, Rules
 from pactrain.runtime.events import Event
 from pactrain.training.schedule import Budget
 from tests.zoo import build, rows

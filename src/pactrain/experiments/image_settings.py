@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 from pactrain.baselines.plain_training import Settings
 from pactrain.bounds.by_name import BOUNDED
-from pactrain.rules.presets import CERTIFY, Rules, rules_for
+from pactrain.rules.presets import CERTIFY, rules_for
+from pactrain.rules.rules import Rules
 
 Looks = Literal["", "curves", "predictors"]
 

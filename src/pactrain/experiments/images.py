@@ -28,7 +28,7 @@ from pactrain.problem.module_modes import evaluating
 from pactrain.problem.named_losses import LOSSES
 from pactrain.problem.read_data import as_batches
 from pactrain.problem.scores import Scores, evaluate
-from pactrain.rules.presets import Rules
+from pactrain.rules.rules import Rules
 from pactrain.runtime.devices import choose_device
 from pactrain.runtime.seeds import derive
 

@@ -15,7 +15,7 @@ from pactrain.problem.read import Problem
 from pactrain.problem.scores import class_shares, entropy, evaluate
 from pactrain.rules.network_ends import Ends, find_ends, same_loss, same_with_units
 from pactrain.rules.numbers import DEAD, FAR, FAR_SMALLER, RARE
-from pactrain.rules.presets import Rules
+from pactrain.rules.rules import Rules
 from pactrain.rules.units import Units
 from pactrain.runtime.gave_up import gave_up
 from pactrain.runtime.trained_models import TRAINED

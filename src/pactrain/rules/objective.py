@@ -6,7 +6,8 @@ from pactrain.bounds.by_name import BOUNDED, NAMES
 from pactrain.bounds.moment import Moment
 from pactrain.bounds.moments import CGF, SubGaussian
 from pactrain.problem.losses import Loss
-from pactrain.rules.presets import CERTIFY, Rules
+from pactrain.rules.presets import CERTIFY
+from pactrain.rules.rules import Rules
 from pactrain.runtime.errors import PactrainError
 
 

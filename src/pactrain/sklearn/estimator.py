@@ -29,7 +29,7 @@ from pactrain.problem.batches import EVALUATION_BATCH
 from pactrain.problem.losses import AnyLoss, Loss
 from pactrain.problem.module_modes import evaluating
 from pactrain.problem.read import first_part
-from pactrain.rules.presets import Rules
+from pactrain.rules.rules import Rules
 from pactrain.runtime.errors import DataError, PactrainError
 from pactrain.runtime.seeds import seed_global
 

@@ -26,7 +26,7 @@ from pactrain.distributions.prior import Prior
 from pactrain.problem.as_loss import as_loss
 from pactrain.problem.losses import AnyLoss, Loss
 from pactrain.problem.named_losses import LOSSES, weighted
-from pactrain.rules.presets import Rules
+from pactrain.rules.rules import Rules
 from pactrain.runtime.errors import DataError, PactrainError
 from pactrain.sklearn.estimator import Array, Factory, PACBayesEstimator, refuse
 

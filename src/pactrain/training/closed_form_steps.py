@@ -8,7 +8,7 @@ import torch
 from pactrain.bounds.base import Bound
 from pactrain.distributions.posterior import Posterior
 from pactrain.problem.losses import Loss
-from pactrain.rules.presets import Rules
+from pactrain.rules.rules import Rules
 from pactrain.runtime.seeds import derive
 from pactrain.training.computing import Computing
 from pactrain.training.curvature import CurvatureStds

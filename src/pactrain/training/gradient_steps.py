@@ -10,7 +10,7 @@ import torch
 from pactrain.bounds.base import Bound
 from pactrain.distributions.posterior import Posterior
 from pactrain.problem.losses import Loss
-from pactrain.rules.presets import Rules
+from pactrain.rules.rules import Rules
 from pactrain.runtime import distributed
 from pactrain.runtime.seeds import generator
 from pactrain.training.computing import Computing

@@ -16,7 +16,8 @@ from pactrain.problem.read import Reading
 from pactrain.problem.scores import OURS, Metrics
 from pactrain.problem.weights import ClassWeight
 from pactrain.rules.objective import rules_with, training_loss
-from pactrain.rules.presets import Rules, rules_for
+from pactrain.rules.presets import rules_for
+from pactrain.rules.rules import Rules
 from pactrain.runtime.arguments import check_callables, check_seed, check_share
 from pactrain.runtime.devices import choose_device
 from pactrain.runtime.errors import PactrainError

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pactrain.bounds.base import Bound
 from pactrain.bounds.moment import Moment
 from pactrain.problem.untrained import Untrained
-from pactrain.rules.presets import Rules
+from pactrain.rules.rules import Rules
 from pactrain.training.computing import Computing
 from pactrain.training.gamma_search import HeldGamma
 from pactrain.training.gradient_steps import OptimizerFactory

@@ -11,7 +11,8 @@ from pactrain.problem.dropout import dropout_rate, dropping
 from pactrain.problem.module_modes import estimate_batch_norm
 from pactrain.problem.read import Problem
 from pactrain.problem.untrained import Untrained, look_at_data, training_mode
-from pactrain.rules.presets import AUTO, normalised_classes
+from pactrain.rules.presets import AUTO
+from pactrain.rules.rules import normalised_classes
 from pactrain.runtime import distributed
 from pactrain.runtime.events import Callback, Event
 from pactrain.runtime.seeds import derive

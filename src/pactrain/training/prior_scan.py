@@ -9,7 +9,7 @@ from pactrain.distributions.posterior import Posterior
 from pactrain.problem.batches import Batches
 from pactrain.problem.losses import Loss
 from pactrain.problem.untrained import Untrained
-from pactrain.rules.presets import FEWEST_SCANNED, Rules
+from pactrain.rules.rules import FEWEST_SCANNED, Rules
 from pactrain.runtime import distributed
 from pactrain.runtime.events import Callback, silent
 from pactrain.scan.estimate import estimate_moment

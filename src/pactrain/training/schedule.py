@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from pactrain.rules.gamma.walk import GammaWalk, longest
-from pactrain.rules.presets import Rules
+from pactrain.rules.rules import Rules
 from pactrain.runtime.errors import PactrainError
 from pactrain.training.state import Progress
 
 if TYPE_CHECKING:
-    from pactrain.rules.presets import Rules
+    from pactrain.rules.rules import Rules
 
 
 _UNITS = dict.fromkeys(("s", "sec", "second", "seconds"), 1.0)

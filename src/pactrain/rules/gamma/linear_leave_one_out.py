@@ -33,6 +33,21 @@ losses that may be negative, whose gradient does not vanish at the smallest."""
 
 
 @dataclass(frozen=True)
+class Strength:
+    """How far the data may move the weights, as the linear network sees it.
+
+    Attributes:
+        gamma_variance: γ times the prior's variance.
+        classes: True for classification.
+        left_out: Loss of left-out examples there.
+    """
+
+    gamma_variance: float
+    classes: bool
+    left_out: float
+
+
+@dataclass(frozen=True)
 class Linearised:
     """The kernel's scale, and the loss of left-out examples at each gain."""
 
