@@ -21,8 +21,8 @@ from threadpoolctl import threadpool_limits
 from timing import options, show, warn_if_busy
 
 import pactrain
+from pactrain.rules.constants import FURTHER_LENGTH
 from pactrain.rules.gamma.linear_leave_one_out import linearise
-from pactrain.rules.numbers import FURTHER_LENGTH
 from pactrain.rules.presets import AUTO
 from pactrain.runtime.events import Event
 from pactrain.training.prior_scan import PriorScan
@@ -69,7 +69,7 @@ def run(row: str, seed: int) -> dict[str, float]:
     with (
         mock.patch("pactrain.rules.presets.linearise", timed(linearise, "linearised")),
         mock.patch.object(PriorScan, "moment", timed(PriorScan.moment, "scan")),
-        mock.patch("pactrain.certification.facts.affordable_draws", return_value=1),
+        mock.patch("pactrain.certification.after_training.affordable_draws", return_value=1),
     ):
         result = pactrain.fit(model, data, loss=problem.loss, callbacks=(watch,), budget=f"{trained} epochs", seed=seed)
     moment = result.moment

@@ -34,9 +34,9 @@ SOURCE, EVIDENCE, TARGET = ROOT / "src" / "pactrain", ROOT / "docs" / "evidence"
 MODULES = (
     *(f"bounds/{path.name}" for path in sorted((SOURCE / "bounds").glob("*.py")) if path.name != "by_name.py"),
     "distributions/gaussian.py", "scan/estimate.py", "problem/constant_answer.py",
-    "certification/statement.py", "certification/statements.py", "certification/certificate.py",
+    "certification/statement.py", "certification/make_statements.py", "certification/certificate.py",
     "certification/certify.py", "certification/risks.py", "certification/prior_check.py", "certification/measures.py",
-    "certification/noise_per_example.py", "certification/estimated.py",
+    "certification/noise_per_example.py", "certification/unbounded_loss.py",
 )  # fmt: skip
 ALSO = {  # tests that must notice a change beside those that have the module's name
     **{module: ["bounds/test_base.py", "bounds/test_bounds.py"] for module in MODULES if module.startswith("bounds/")},
@@ -45,8 +45,8 @@ ALSO = {  # tests that must notice a change beside those that have the module's 
         for name in ("unbounded", "prior_price", "held_out", "eta", "betting", "bernstein", "progressive")
     },
     "bounds/moment.py": ["scan/test_estimate.py"],
-    "certification/certify.py": ["certification/test_statements.py"],
-    "certification/estimated.py": ["certification/test_statements.py"],
+    "certification/certify.py": ["certification/test_make_statements.py"],
+    "certification/unbounded_loss.py": ["certification/test_make_statements.py"],
     "certification/measures.py": ["certification/test_risks_values.py"],
 }
 PARTS = {"scan/estimate.py": ("_row", "moment_at")}  # of the others, everything is mutated

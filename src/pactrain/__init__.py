@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pactrain.distributions.posterior import Posterior
     from pactrain.distributions.prior import Prior
     from pactrain.fit import fit
-    from pactrain.models.saved import load
+    from pactrain.models.load_run import load
     from pactrain.problem.augmentation import augmented
     from pactrain.problem.losses import Loss
     from pactrain.rules.rules import Rules
@@ -59,7 +59,7 @@ _HOME = {
     "conformal_quantiles": "runs.conformal",
     "estimate_moment": "scan.estimate",
     "fit": "fit",
-    "load": "models.saved",
+    "load": "models.load_run",
     "prepare": "training.prepare",
 }
 

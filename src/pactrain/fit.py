@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import nn
 
+from pactrain.certification.after_training import certify_training
 from pactrain.certification.before_training import Described, doubts_before_training
-from pactrain.certification.facts import certify_training
 from pactrain.distributions.prior import Prior
 from pactrain.problem.losses import AnyLoss
 from pactrain.rules.choose_units import in_units

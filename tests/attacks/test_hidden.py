@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, TensorDataset
 
 import pactrain
-from pactrain.certification.audit import as_table, data_caveats
 from pactrain.certification.certificate import Certificate
+from pactrain.certification.data_checks import as_table, data_caveats
 from pactrain.cli.main import main
 from pactrain.cli.remake import disagreements
 from pactrain.problem.batches import LoaderBatches

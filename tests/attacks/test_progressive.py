@@ -13,8 +13,8 @@ import torch
 import pactrain
 from pactrain import Certificate
 from pactrain.cli.explain import explanation
-from pactrain.cli.outside import Outside
 from pactrain.cli.remake import make_again
+from pactrain.cli.trust import Outside
 from tests.attacks.forging import changes, consistent, forged, leaves, read
 from tests.attacks.forging import pactrain as command
 from tests.attacks.test_forgery import judged

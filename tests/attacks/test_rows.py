@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from pactrain import Certificate, Posterior, Prior, certify, fit
-from pactrain.certification.audit import copied_rows, shared_rows
+from pactrain.certification.data_checks import copied_rows, shared_rows
 from pactrain.problem.batches import TensorBatches
 from pactrain.sklearn import PACBayesClassifier
 from tests.attacks.forging import pactrain

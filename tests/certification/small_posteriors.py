@@ -9,9 +9,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pactrain import Posterior, Prior
-from pactrain.certification.scene import Scene
+from pactrain.certification.make_statements import budget_of
+from pactrain.certification.shared_inputs import Scene
 from pactrain.certification.statement import Label
-from pactrain.certification.statements import budget_of
 from pactrain.problem.batches import TensorBatches
 from pactrain.problem.losses import CallableLoss
 from pactrain.runtime.events import silent

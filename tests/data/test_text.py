@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 import torch
 
-from pactrain.cli.workshop import text_columns
+from pactrain.cli.build import text_columns
 from pactrain.data.encoder import Encoder
 from pactrain.data.load import load
 from pactrain.data.task import STRATIFIED

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pactrain.experiments import Run
-from pactrain.experiments.cells import Cell
 from pactrain.experiments.store import Row
+from pactrain.experiments.table_cells import Cell
 
 
 def answers(run: Run) -> dict[str, Any] | None:

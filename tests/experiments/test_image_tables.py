@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pactrain.cli.images import IMAGES
+from pactrain.cli.reproduce_images import IMAGES
 from pactrain.experiments.costs import cost_of, forward
 from pactrain.experiments.image_figures import FIGURES
 from pactrain.experiments.image_tables import TABLES

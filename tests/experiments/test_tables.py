@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 
 from pactrain.cli.reproduce import show
-from pactrain.experiments.cells import CellResult, compare
 from pactrain.experiments.paper import GNN
+from pactrain.experiments.table_cells import CellResult, compare
 from tests.experiments.small_cells import carry_out, cell
 
 

@@ -14,9 +14,9 @@ import numpy as np
 import pandas as pd
 
 from pactrain import Certificate
-from pactrain.cli.outside import Outside
+from pactrain.cli.build import read_config, rebuild
 from pactrain.cli.remake import _metrics
-from pactrain.cli.workshop import read_config, rebuild
+from pactrain.cli.trust import Outside
 from pactrain.data.archive import unpack
 from pactrain.data.cifar import _python
 from pactrain.data.glue import _together, _tsv
@@ -28,7 +28,7 @@ from pactrain.experiments.plan import Outcome
 from pactrain.experiments.store import Store
 from pactrain.report import summaries
 from pactrain.runs.folder import read_history, read_moment
-from pactrain.runs.weights import load_earlier
+from pactrain.runs.weight_files import load_earlier
 from pactrain.runtime.files import load_state
 from tests.data.citation import write_graph
 from tests.data.image_files import idx

@@ -21,8 +21,8 @@ from tests.oracle.runs import Done, again, carry_out
 from tests.oracle.statements import END, STAGE_1
 
 formulas = importlib.import_module("pactrain.certification.statement")
-statements: Any = importlib.import_module("pactrain.certification.statements")
-estimated: Any = importlib.import_module("pactrain.certification.estimated")
+statements: Any = importlib.import_module("pactrain.certification.make_statements")
+estimated: Any = importlib.import_module("pactrain.certification.unbounded_loss")
 
 Runs = Callable[[str], Done]
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 import pactrain
 from pactrain.baselines import plain_training
-from pactrain.certification.audit import digest_data
+from pactrain.certification.data_checks import digest_data
 from pactrain.problem.augmentation import FlipCrop, augmented
 from pactrain.problem.batches import TensorBatches
 from pactrain.problem.read_data import as_batches

@@ -14,7 +14,7 @@ from pactrain.distributions.posterior import Posterior
 from pactrain.rules.choose_units import find_units
 from pactrain.rules.presets import AUTO
 from pactrain.rules.units import Units
-from pactrain.runs.weights import load_posterior
+from pactrain.runs.weight_files import load_posterior
 from pactrain.runtime.events import Event
 from tests.interruptions import epochs_of
 from tests.rules.raw_tables import EACH, perceptron, problem, table

@@ -10,7 +10,7 @@ import torch
 import pactrain
 from pactrain import Posterior
 from pactrain.rules.presets import PRESETS
-from pactrain.runs.weights import load_posterior
+from pactrain.runs.weight_files import load_posterior
 from pactrain.runtime.errors import RunError
 from pactrain.runtime.events import Event
 from pactrain.training import history

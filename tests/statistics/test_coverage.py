@@ -33,8 +33,8 @@ from pactrain.bounds.moments import ConstantMoment, casado, gamma_free
 from pactrain.bounds.prior_price import step_price
 from pactrain.bounds.progressive import progressive_bound
 from pactrain.bounds.single_draw import disintegrated
-from pactrain.certification.estimated import GAMMA_GRID
 from pactrain.certification.statement import FORMULAS
+from pactrain.certification.unbounded_loss import GAMMA_GRID
 
 Array = NDArray[np.float64]
 Value = Callable[[float], float]

@@ -77,7 +77,7 @@ def reference_step(
 def test_a_step_is_the_plain_formula(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("pactrain.training.curvature.WORTH_A_KERNEL", 0)
     if name == "blocks":
-        monkeypatch.setattr("pactrain.training.blocks.BLOCK", 20)
+        monkeypatch.setattr("pactrain.training.cache_blocks.BLOCK", 20)
     model = build("tied" if name == "tied" else "mlp")
     if name == "mixed":
         model[0].to(torch.float64)  # type: ignore[index]

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from torch import Tensor, nn
 
-from pactrain.certification.audit import digest_tensors, shared_rows
+from pactrain.certification.data_checks import digest_tensors, shared_rows
 from pactrain.certification.risks import Risks
 from pactrain.certification.statement import FORMULAS, Caveat, Statement
 from pactrain.problem.batches import Batches, PriorRows

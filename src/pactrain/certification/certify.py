@@ -11,14 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pactrain.certification.audit import data_caveats, digest_data, digest_tensors, distinct
 from pactrain.certification.caveats import dropout_note, leaks, model_caveats
 from pactrain.certification.certificate import Certificate
-from pactrain.certification.prior_check import prior_caveats
-from pactrain.certification.risks import first_measured
-from pactrain.certification.scene import Scene
-from pactrain.certification.statement import END, RANK, Caveat, Label, Statement
-from pactrain.certification.statements import (
+from pactrain.certification.data_checks import data_caveats, digest_data, digest_tensors, distinct
+from pactrain.certification.make_statements import (
     COUNTED,
     about,
     budget_of,
@@ -26,6 +22,10 @@ from pactrain.certification.statements import (
     held_out_statements,
     heuristics,
 )
+from pactrain.certification.prior_check import prior_caveats
+from pactrain.certification.risks import first_measured
+from pactrain.certification.shared_inputs import Scene
+from pactrain.certification.statement import END, RANK, Caveat, Label, Statement
 from pactrain.distributions.posterior import Posterior, Snapshot
 from pactrain.problem.as_loss import as_loss
 from pactrain.problem.batches import Batches

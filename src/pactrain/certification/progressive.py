@@ -10,10 +10,10 @@ from torch import nn
 from torch.nn.modules.batchnorm import _NormBase
 
 from pactrain.bounds.progressive import Block, blocks_text
-from pactrain.certification.audit import copied_rows, data_caveats
 from pactrain.certification.caveats import dropout_note
 from pactrain.certification.certificate import Certificate
 from pactrain.certification.certify import hashes_of
+from pactrain.certification.data_checks import copied_rows, data_caveats
 from pactrain.certification.measures import ERROR
 from pactrain.certification.prior_check import prior_caveats
 from pactrain.certification.statement import PROGRESSIVE, RANK, SEQUENCE, Caveat, Label, Statement, statement

@@ -1,4 +1,4 @@
-"""Measuring the risk of the randomised predictor with independent draws.
+"""Measuring the risk of the randomised predictor with independent draws, and how many of them.
 
 The Monte Carlo step of a certificate pays for the number N of independent values in [0, 1] it averages, so N should be
 large for the time.  Two schemes, both exact:
@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from pactrain.bounds.betting import Histogram
-from pactrain.certification.audit import of_a_graph
+from pactrain.certification.data_checks import of_a_graph
 from pactrain.certification.measures import Key, Measure, keys_of
 from pactrain.certification.noise_per_example import (
     Noisy,

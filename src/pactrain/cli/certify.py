@@ -47,8 +47,8 @@ class Certify:
             screen.print("\n".join(lines), markup=False, highlight=False)
             write_result(self.json_to, {"explanation": lines})
             return 0
-        from pactrain.cli.outside import Outside
         from pactrain.cli.remake import recertify
+        from pactrain.cli.trust import Outside
 
         with Bar(screen) as bar:
             certificate = recertify(

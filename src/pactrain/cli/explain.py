@@ -1,4 +1,4 @@
-"""Which certificate to ask for with the data and the network of a run, and why, in ten lines."""
+"""`pactrain certify --explain`: which certificate to ask for with the data and the network of a run, and why, in ten lines."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ from pactrain.bounds.held_out import clopper_pearson
 from pactrain.bounds.progressive import RATIO, progressive_bound
 from pactrain.certification.certificate import Certificate
 from pactrain.certification.statement import claim
-from pactrain.cli.workshop import read_config
+from pactrain.cli.build import read_config
 from pactrain.runtime.untrusted import made_from, read_json
 
 ASSUMED = 0.05

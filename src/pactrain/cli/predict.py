@@ -43,11 +43,11 @@ class Predict:
         """Carry it out."""
         screen = console(self.json_to)
         self._check_goals()
-        from pactrain.cli.outside import Outside
-        from pactrain.cli.workshop import network_of, read_config, read_encoder
+        from pactrain.cli.build import network_of, read_config, read_encoder
+        from pactrain.cli.trust import Outside
         from pactrain.data.files import read_frame
         from pactrain.data.graphs import read_graph
-        from pactrain.data.predictions import predict_nodes
+        from pactrain.data.predict_nodes import predict_nodes
         from pactrain.runs.reload import reload
 
         config = read_config(self.run_folder)

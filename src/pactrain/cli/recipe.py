@@ -11,7 +11,7 @@ import tyro
 from pactrain.runtime.progress import Bar
 
 if TYPE_CHECKING:
-    from pactrain.experiments.cells import CarryOut
+    from pactrain.experiments.table_cells import CarryOut
 
 QUIET = ("store", "backend", "address", "workers", "data_root", "json_to", "out", "name")
 """Options that do not shape a result."""
@@ -37,8 +37,8 @@ class Recipe:
     def runner(self, bar: Bar) -> "CarryOut":
         """What carries out a plan."""
         from pactrain.experiments import Run, carry_out
-        from pactrain.experiments.shared_out import by_torchrun, carry_out_shared
         from pactrain.experiments.store import Row
+        from pactrain.experiments.torchrun import by_torchrun, carry_out_shared
 
         if self.data_root is not None:
             os.environ["PACTRAIN_DATA"] = str(self.data_root)  # workers find it there

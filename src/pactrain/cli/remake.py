@@ -8,10 +8,10 @@ from typing import Any
 import torch
 from torch import nn
 
+from pactrain.certification.after_training import certificate_of
 from pactrain.certification.certificate import Certificate
-from pactrain.certification.facts import certificate_of
-from pactrain.cli.outside import NOTHING, Outside
-from pactrain.cli.workshop import read_config, rebuild, reload_task
+from pactrain.cli.build import read_config, rebuild, reload_task
+from pactrain.cli.trust import NOTHING, Outside
 from pactrain.data.encoder import Encoder
 from pactrain.data.task import Task
 from pactrain.distributions.posterior import Posterior
@@ -23,7 +23,7 @@ from pactrain.rules.choose_units import find_units
 from pactrain.rules.initial_scale import strengthen
 from pactrain.rules.presets import AUTO
 from pactrain.rules.units import Units
-from pactrain.runs.weights import load_earlier
+from pactrain.runs.weight_files import load_earlier
 from pactrain.runtime.errors import DataError, RunError
 from pactrain.runtime.events import Callback, silent
 from pactrain.runtime.untrusted import Types, check_types, made_from, read_json

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from pactrain.cli.images import IMAGES, ImageRecipe, costs_shown
 from pactrain.cli.output import console, table, write_result
 from pactrain.cli.recipe import Recipe
+from pactrain.cli.reproduce_images import IMAGES, ImageRecipe, costs_shown
 from pactrain.runtime.progress import Bar
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pactrain.experiments.cells import CellResult
+    from pactrain.experiments.table_cells import CellResult
 
 GRAPHS = ("cora_ml", "citeseer", "dblp")
 MODELS = ("gcn", "gat", "sage", "appnp")
@@ -74,7 +74,7 @@ class FigureGnn(TableGnn):
     def run(self) -> int:
         """Carry it out."""
         screen = console(self.json_to)
-        from pactrain.experiments.boxes import draw_boxes
+        from pactrain.experiments.box_plots import draw_boxes
 
         cells = self._compared(screen, every=self.nodes == "train+val")
         draw_boxes(cells, self.out)

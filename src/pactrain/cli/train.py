@@ -101,7 +101,7 @@ class Train:
     def _run(self, *, quiet: bool) -> int:
         screen = console(self.json_to, quiet=quiet)
         from pactrain import fit
-        from pactrain.cli.workshop import newest_unfinished, next_folder
+        from pactrain.cli.build import newest_unfinished, next_folder
         from pactrain.distributions.prior import Prior
         from pactrain.integrations.tensorboard import TensorBoard
         from pactrain.models.named import check_model, chosen_model, make_model, source_of
@@ -145,7 +145,7 @@ class Train:
 
     def _load(self) -> "Task":
         """The data that the command names."""
-        from pactrain.cli.workshop import text_columns
+        from pactrain.cli.build import text_columns
         from pactrain.data.load import load
         from pactrain.problem.read import first_part
 
@@ -169,7 +169,7 @@ class Train:
     def _data(self, task: "Task", config: dict[str, Any]) -> "Described":
         """The training data with what is known about it."""
         from pactrain.certification.before_training import Described
-        from pactrain.cli.workshop import training_data
+        from pactrain.cli.build import training_data
 
         return Described(
             training_data(task, self.augment, self.augment_counts),
@@ -188,7 +188,7 @@ class Train:
 
     def described(self, task: "Task", network: str) -> dict[str, Any]:
         """What the run folder must know to load the same data and build the same network again."""
-        from pactrain.cli.workshop import text_columns
+        from pactrain.cli.build import text_columns
         from pactrain.data.column_report import columns_told
 
         data = {

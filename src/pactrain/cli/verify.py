@@ -60,8 +60,8 @@ class Verify:
 
     def _made_again(self, folder: Path, certificate: "Certificate", screen: "Console") -> list[str]:
         """Differences from the certificate that the run gives now."""
-        from pactrain.cli.outside import Outside
         from pactrain.cli.remake import disagreements, on_trust
+        from pactrain.cli.trust import Outside
 
         outside = Outside(self.model, self.data, self.trust)
         with Bar(screen) as bar:

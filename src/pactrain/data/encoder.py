@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pactrain.data.cells import Reading, days, each_value, is_number, row_number
+from pactrain.data.cell_values import Reading, days, each_value, is_number, row_number
 from pactrain.runtime.errors import DataError
 
 Kind = Literal["classification", "regression"]

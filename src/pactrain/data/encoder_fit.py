@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pactrain.data.cells import Reading, check_size, each_value, reading_of
+from pactrain.data.cell_values import Reading, check_size, each_value, reading_of
 from pactrain.data.encoder import (
     PARTS,
     Categorical,

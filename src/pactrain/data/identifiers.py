@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from pactrain.data.cells import Reading, is_missing
+from pactrain.data.cell_values import Reading, is_missing
 
 FEW_ROWS = 20
 """Below this number of rows any column of texts is taken as categories."""

@@ -1,4 +1,4 @@
-"""Data sets by name."""
+"""Data sets by name: tables of scikit-learn and UCI are read here, images and graphs in their own modules."""
 
 from collections.abc import Sequence
 from pathlib import Path

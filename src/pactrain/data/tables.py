@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from pactrain.certification.statement import Caveat
-from pactrain.data.cells import each_value, is_missing, is_number, reading_of, row_number
+from pactrain.data.cell_values import each_value, is_missing, is_number, reading_of, row_number
 from pactrain.data.encoder import Kind, LeftOut, category
 from pactrain.data.encoder_fit import fit_encoder
 from pactrain.data.files import TEST_ROW, ending, read_frame

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call, vmap
 
+from pactrain.problem.call_network import scores_of
 from pactrain.problem.module_modes import evaluating
-from pactrain.problem.predictions import scores_of
 from pactrain.runtime.errors import PactrainError
 from pactrain.runtime.gave_up import refusing
 from pactrain.runtime.seeds import generator

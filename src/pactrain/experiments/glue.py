@@ -20,10 +20,10 @@ from pactrain.baselines.grid_search import combinations
 from pactrain.baselines.plain_training import Settings, train
 from pactrain.data.glue import read_glue
 from pactrain.data.text import DEFAULT, embed
-from pactrain.experiments.cells import CarryOut, Cell, CellResult, Choose, compare, judged
 from pactrain.experiments.gnn import Grid
 from pactrain.experiments.paper import GLUE
 from pactrain.experiments.plan import Run
+from pactrain.experiments.table_cells import CarryOut, Cell, CellResult, Choose, compare, judged
 from pactrain.models.text import text_head
 from pactrain.problem.named_losses import LOSSES
 from pactrain.problem.read_data import as_batches

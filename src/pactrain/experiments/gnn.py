@@ -17,9 +17,9 @@ from pactrain.baselines.grid_search import combinations
 from pactrain.baselines.plain_training import Settings, train
 from pactrain.data.graphs import NodeSetting, load_graph, with_split
 from pactrain.data.named import data_file
-from pactrain.experiments.cells import CarryOut, Cell, CellResult, Choose, compare, judged
 from pactrain.experiments.paper import GNN
 from pactrain.experiments.plan import Run
+from pactrain.experiments.table_cells import CarryOut, Cell, CellResult, Choose, compare, judged
 from pactrain.problem.named_losses import LOSSES
 from pactrain.problem.read_data import as_batches
 from pactrain.problem.scores import evaluate

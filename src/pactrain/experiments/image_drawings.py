@@ -1,4 +1,4 @@
-"""The paper's figures on images."""
+"""Drawing the paper's figures on images; `image_figures.py` declares what they show."""
 
 import statistics
 from collections.abc import Mapping, Sequence

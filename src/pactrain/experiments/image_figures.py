@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pactrain.experiments.cells import CarryOut
 from pactrain.experiments.image_scales import Scale, Settings, common, of_methods, two_stages
 from pactrain.experiments.k_scan import Ks, Scan, put_together
+from pactrain.experiments.table_cells import CarryOut
 from pactrain.experiments.tables import Table, metrics_of
 from pactrain.runtime.errors import PactrainError
 

@@ -19,8 +19,8 @@ from pactrain.baselines.grid_search import hold_out
 from pactrain.baselines.plain_training import train
 from pactrain.data.cifar import normalised, read_cifar10, read_cifar100
 from pactrain.distributions.posterior import Posterior
-from pactrain.experiments.cells import judged
 from pactrain.experiments.image_settings import ImageTask, PacBayes, Plain
+from pactrain.experiments.table_cells import judged
 from pactrain.models.image import image_model
 from pactrain.problem.augmentation import augmented
 from pactrain.problem.batches import TensorBatches

@@ -17,10 +17,10 @@ from typing import Any
 
 from pactrain.baselines.grid_search import combinations, refit_length
 from pactrain.experiments import images
-from pactrain.experiments.cells import CarryOut, Choose, carried, chosen_settings
 from pactrain.experiments.paper import Matrix
 from pactrain.experiments.plan import Run
 from pactrain.experiments.store import Row
+from pactrain.experiments.table_cells import CarryOut, Choose, carried, chosen_settings
 from pactrain.runtime.errors import PactrainError
 
 Settings = Mapping[str, Any]

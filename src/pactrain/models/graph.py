@@ -10,9 +10,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pactrain.models.edges import Attention, Spread, checked
-from pactrain.models.remembered import Remembered
+from pactrain.models.neighbour_sums import Attention, Spread, checked
 from pactrain.models.sparse import SparseLinear
+from pactrain.models.tensor_cache import Remembered
 from pactrain.runtime.errors import PactrainError
 
 try:

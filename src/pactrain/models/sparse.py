@@ -7,8 +7,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pactrain.models.edges import multiply
-from pactrain.models.remembered import Remembered
+from pactrain.models.neighbour_sums import multiply
+from pactrain.models.tensor_cache import Remembered
 
 MOST_FILLED = 0.1
 """Part of the input that may differ from zero for the sparse product to pay."""

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from pactrain.problem.batches import Batches
+from pactrain.problem.loss_weights import RowWeighted
 from pactrain.problem.losses import LabelsLoss, Loss, per_row
-from pactrain.problem.weights import RowWeighted
 from pactrain.runtime.gave_up import Refused, gave_up, refusing
 
 LEVELS = 19

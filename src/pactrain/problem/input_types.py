@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 
 from pactrain.problem.batches import Batches
+from pactrain.problem.call_network import predict_batch
 from pactrain.problem.losses import Loss, per_example
 from pactrain.problem.module_modes import restored_buffers, restored_modes
-from pactrain.problem.predictions import predict_batch
 from pactrain.runtime.errors import PactrainError
 from pactrain.runtime.gave_up import Refused, gave_up, refusing
 

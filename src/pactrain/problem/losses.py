@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from torch import Tensor
 
-from pactrain.problem.predictions import Predict, integers_beside_inputs, predict_batch
+from pactrain.problem.call_network import Predict, integers_beside_inputs, predict_batch
 from pactrain.runtime.errors import DataError, PactrainError
 from pactrain.runtime.gave_up import refusing
 

@@ -6,10 +6,10 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from pactrain.problem.loss_weights import RowWeighted
 from pactrain.problem.losses import Loss
 from pactrain.problem.named_losses import LOSSES
 from pactrain.problem.torch_losses import as_it_is
-from pactrain.problem.weights import RowWeighted
 
 Meaning = Literal["classes", "labels", "values", "outputs"]
 """One class per example, several labels, amounts, or whatever a user's own loss makes of them."""

@@ -1,4 +1,4 @@
-"""What is to be learned: the data as batches, and the losses on them."""
+"""Reading model, data and loss into a `Problem`: the data as batches, and the losses on them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -10,11 +10,11 @@ from torch import nn
 from pactrain.problem.as_loss import as_loss
 from pactrain.problem.batches import Batches, PriorRows, TensorBatches, split_numbers
 from pactrain.problem.input_types import as_network_takes
+from pactrain.problem.loss_weights import ClassWeight, RowWeighted, weigh_classes, weigh_rows
 from pactrain.problem.losses import AnyLoss, Loss, per_example
 from pactrain.problem.module_modes import restored_buffers, restored_modes
 from pactrain.problem.read_data import as_batches, check_columns
 from pactrain.problem.scores import Metrics, class_shares
-from pactrain.problem.weights import ClassWeight, RowWeighted, weigh_classes, weigh_rows
 from pactrain.runtime import distributed
 from pactrain.runtime.errors import DataError, PactrainError
 from pactrain.runtime.gave_up import gave_up, is_torchs, refusing

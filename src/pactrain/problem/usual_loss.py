@@ -6,10 +6,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pactrain.problem.call_network import predict_batch
 from pactrain.problem.losses import LabelsLoss, Loss, NextTokenLoss
 from pactrain.problem.module_modes import restored_buffers, restored_modes
 from pactrain.problem.named_losses import LOSSES, softmax_last
-from pactrain.problem.predictions import predict_batch
 from pactrain.problem.torch_losses import from_torch
 from pactrain.runtime.errors import DataError, PactrainError
 from pactrain.runtime.gave_up import refusing

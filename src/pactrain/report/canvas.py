@@ -1,4 +1,4 @@
-"""The paper that figures are drawn on: one look for all of them, and the files they are saved to."""
+"""The sheet that figures are drawn on: one look for all of them, and the files they are saved to."""
 
 import io
 import math

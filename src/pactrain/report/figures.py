@@ -3,7 +3,7 @@
 from pactrain.report.canvas import SERIES, Drawing, canvas, legend, logarithmic, number, short
 from pactrain.report.curves import axis_name, bound_figure, curve, gap_figure, over_epochs, score_figure
 from pactrain.report.model_figures import column_figures, model_figures
-from pactrain.report.noise import moment_figure, noise_figure
+from pactrain.report.noise_figures import moment_figure, noise_figure
 from pactrain.report.read import Run
 from pactrain.runs.sentences import number as number_text
 

@@ -1,4 +1,4 @@
-"""What a run amounts to, in sentences."""
+"""Sentences of the report alone; those it shares with the terminal are in `runs/sentences.py`."""
 
 from dataclasses import dataclass
 

@@ -13,8 +13,8 @@ from pactrain.problem.batches import Batches, TensorBatches
 from pactrain.problem.losses import Loss
 from pactrain.problem.read import Problem
 from pactrain.problem.scores import class_shares, entropy, evaluate
+from pactrain.rules.constants import DEAD, FAR, FAR_SMALLER, RARE
 from pactrain.rules.network_ends import Ends, find_ends, same_loss, same_with_units
-from pactrain.rules.numbers import DEAD, FAR, FAR_SMALLER, RARE
 from pactrain.rules.rules import Rules
 from pactrain.rules.units import Units
 from pactrain.runtime.gave_up import gave_up

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from pactrain.problem.losses import Loss
 from pactrain.problem.module_modes import batch_norms, evaluating
-from pactrain.rules.numbers import FAINT
+from pactrain.rules.constants import FAINT
 from pactrain.runtime.gave_up import Refused, gave_up, refusing
 from pactrain.runtime.seeds import derive
 

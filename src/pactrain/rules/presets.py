@@ -1,6 +1,6 @@
 """The rules by name: `AUTO`, which needs no tuning, and the presets of the paper beside it.
 
-The numbers of `AUTO` stand in `numbers.py`.  Any field may be changed: `fit(..., preset=AUTO.replace(gamma_max=500))`.
+The numbers of `AUTO` stand in `constants.py`.  Any field may be changed: `fit(..., preset=AUTO.replace(gamma_max=500))`.
 """
 
 from pactrain.rules.rules import Rules
@@ -45,7 +45,7 @@ CERTIFY = AUTO.replace(
 counts.  The posterior starts at the prior (as much information from the data as AUTO assumes at first would cost a tenth
 of a nat per weight) and at a wider one, as the prior was seen to grow from a narrow start for the whole run; the means take
 natural steps, because Adam's wandering is charged; no second stage undoes what was gained.  The divergence's weight follows
-the bound's own slopes.  These constants, and those of `kl_weight.py`, were picked on one data set, MNIST, with one seed."""
+the bound's own slopes.  These constants, and those of `training/closed_form_steps.py`, were picked on one data set, MNIST, with one seed."""
 
 
 PRESETS = {rules.name: rules for rules in (AUTO, PAPER, AUTHORS)}

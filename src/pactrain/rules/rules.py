@@ -15,7 +15,7 @@ from pactrain.distributions.random_weights import mean_abs
 from pactrain.problem.batches import Batches
 from pactrain.problem.losses import Loss
 from pactrain.problem.module_modes import trains_batch_norm
-from pactrain.rules import numbers
+from pactrain.rules import constants
 from pactrain.rules.gamma.linear_leave_one_out import Strength, linearise
 
 FEWEST_SCANNED = 64
@@ -86,44 +86,44 @@ class Rules:
 
     name: str
     start: Literal["knee", "mean_abs_std", "mean_abs_variance"]
-    knee: float = numbers.KNEE
+    knee: float = constants.KNEE
     strengthen: bool = True
     units: bool = True
-    draws: int = numbers.DRAWS
-    std_points: int = numbers.STD_POINTS
+    draws: int = constants.DRAWS
+    std_points: int = constants.STD_POINTS
     gamma_points: int = 40
-    scan_examples: int = numbers.SCAN_EXAMPLES
-    scan_share: float = numbers.SCAN_SHARE
+    scan_examples: int = constants.SCAN_EXAMPLES
+    scan_share: float = constants.SCAN_SHARE
     average: Average = "mfold"
     mode: Mode = "cgf"
     at: At = "max"
     gamma_min: float = 0.5
-    gamma_max: float = numbers.LARGEST_GAMMA
+    gamma_max: float = constants.LARGEST_GAMMA
     nats: Literal["ln(1/delta)", "10+3k"] = "ln(1/delta)"
     bbb_penalty: float = 1.0
     stds: Literal["curvature", "gradient"] = "curvature"
     held: Literal["walk", "left out", "gamma_max"] = "walk"
-    class_gain: float = numbers.CLASS_GAIN
-    class_share: float = numbers.CLASS_SHARE
-    normalised_gamma_n: float = 1 / numbers.NORMALISED_KL_WEIGHT
-    curvature_memory: float = numbers.CURVATURE_MEMORY
-    first_curvature: float = numbers.FIRST_CURVATURE
+    class_gain: float = constants.CLASS_GAIN
+    class_share: float = constants.CLASS_SHARE
+    normalised_gamma_n: float = 1 / constants.NORMALISED_KL_WEIGHT
+    curvature_memory: float = constants.CURVATURE_MEMORY
+    first_curvature: float = constants.FIRST_CURVATURE
     means: Literal["adam", "natural"] = "adam"
     warmup_epochs: int = 0
     warmup_weights: int = 1_000_000
     min_prior_std: float = 0.0
-    step_in_stds: float = numbers.STEP_IN_STDS
-    largest_change: float = numbers.LARGEST_CHANGE
-    normalised_change: float = numbers.NORMALISED_CHANGE
+    step_in_stds: float = constants.STEP_IN_STDS
+    largest_change: float = constants.LARGEST_CHANGE
+    normalised_change: float = constants.NORMALISED_CHANGE
     lr: float | None = None
     std_lr: float = 3e-3
     decay: bool = True
-    batch_size: int = numbers.BATCH_SIZE
-    large_batch_size: int = numbers.LARGE_BATCH_SIZE
-    large_n: int = numbers.LARGE_N
-    min_steps: int = numbers.MIN_STEPS
-    full_batch_steps: int = numbers.FULL_BATCH_STEPS
-    min_epochs: int = numbers.MIN_EPOCHS
+    batch_size: int = constants.BATCH_SIZE
+    large_batch_size: int = constants.LARGE_BATCH_SIZE
+    large_n: int = constants.LARGE_N
+    min_steps: int = constants.MIN_STEPS
+    full_batch_steps: int = constants.FULL_BATCH_STEPS
+    min_epochs: int = constants.MIN_EPOCHS
     fixed_epochs: int | None = None
     enter_stage2: float = 0.05
     stage2_gain: float = 0.01

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from pactrain.certification.audit import digest_data
+from pactrain.certification.data_checks import digest_data
 from pactrain.problem.augmentation import FlipCrop
 from pactrain.problem.batches import Batches
 from pactrain.problem.output_meaning import meaning_of

@@ -19,7 +19,7 @@ from pactrain.problem.batches import Batches
 from pactrain.problem.losses import Loss
 from pactrain.problem.module_modes import evaluating
 from pactrain.problem.output_meaning import Meaning, meaning_of, unweighted
-from pactrain.runs.weights import weights_of
+from pactrain.runs.weight_files import weights_of
 from pactrain.runtime.errors import PactrainError
 from pactrain.runtime.files import save_state
 from pactrain.runtime.untrusted import made_from

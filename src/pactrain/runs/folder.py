@@ -16,7 +16,7 @@ from pactrain.bounds.moment import Moment
 from pactrain.certification.certificate import Certificate
 from pactrain.distributions.posterior import Posterior, Snapshot
 from pactrain.runs.conformal import FILE, Calibration
-from pactrain.runs.weights import MODEL, POSTERIOR, model_tensors, posterior_tensors
+from pactrain.runs.weight_files import MODEL, POSTERIOR, model_tensors, posterior_tensors
 from pactrain.runtime.errors import RunError
 from pactrain.runtime.files import PART, load_state, plain, remove_parts, save_state, write_atomic, write_json
 from pactrain.runtime.gave_up import noted

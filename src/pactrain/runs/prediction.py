@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pactrain.distributions.posterior import Posterior
+from pactrain.problem.call_network import scores_of
 from pactrain.problem.module_modes import evaluating
 from pactrain.problem.output_meaning import SOFTMAX_LAST, Meaning, name_of_turn
-from pactrain.problem.predictions import scores_of
 from pactrain.runs.conformal import Calibration, class_scores
 from pactrain.runtime.errors import DataError, PactrainError
 

@@ -12,7 +12,7 @@ from pactrain.runs.conformal import Calibration
 from pactrain.runs.folder import read_history, read_moment
 from pactrain.runs.prediction import Preprocess
 from pactrain.runs.result import Result
-from pactrain.runs.weights import POSTERIOR, load_earlier, load_posterior, weights_of
+from pactrain.runs.weight_files import POSTERIOR, load_earlier, load_posterior, weights_of
 from pactrain.runtime.errors import RunError
 from pactrain.runtime.trained_models import TRAINED
 from pactrain.runtime.untrusted import made_from, read_json

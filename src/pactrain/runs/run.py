@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pactrain.certification.facts import Certified
+from pactrain.certification.after_training import Certified
 from pactrain.problem.output_meaning import unweighted
 from pactrain.problem.read import read_held_out
 from pactrain.runs.analysis import analyse
@@ -15,7 +15,7 @@ from pactrain.runs.folder import RunFolder
 from pactrain.runs.notes import notes_on
 from pactrain.runs.prediction import Preprocess
 from pactrain.runs.result import Result
-from pactrain.runs.summary import judge, metrics_of
+from pactrain.runs.scores import judge, metrics_of
 from pactrain.runtime import distributed
 from pactrain.runtime.events import Callback, Event, silent
 from pactrain.training.start import Start

@@ -11,8 +11,8 @@ from torch.nn.modules.conv import _ConvNd
 
 from pactrain.distributions.posterior import Posterior
 from pactrain.distributions.sampling import try_with
+from pactrain.problem.call_network import scores_of
 from pactrain.problem.losses import Loss, per_example
-from pactrain.problem.predictions import scores_of
 from pactrain.runtime.vmap import Together, rows_of_each
 
 WEIGHTS_AT_ONCE, EXAMPLES_AT_ONCE = 2**20, 4096

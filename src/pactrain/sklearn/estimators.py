@@ -28,7 +28,7 @@ from pactrain.problem.losses import AnyLoss, Loss
 from pactrain.problem.named_losses import LOSSES, weighted
 from pactrain.rules.rules import Rules
 from pactrain.runtime.errors import DataError, PactrainError
-from pactrain.sklearn.estimator import Array, Factory, PACBayesEstimator, refuse
+from pactrain.sklearn.base import Array, Factory, PACBayesEstimator, refuse
 
 SPREAD_DRAWS = 100
 

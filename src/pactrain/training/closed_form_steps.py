@@ -10,9 +10,9 @@ from pactrain.distributions.posterior import Posterior
 from pactrain.problem.losses import Loss
 from pactrain.rules.rules import Rules
 from pactrain.runtime.seeds import derive
-from pactrain.training.computing import Computing
 from pactrain.training.curvature import CurvatureStds
 from pactrain.training.not_finite import not_finite
+from pactrain.training.precision import Computing
 from pactrain.training.state import Progress
 from pactrain.training.update_formulas import Moves
 

@@ -10,7 +10,7 @@ is an unbiased estimate of h_i; its moving average with Lin, Schmidt and Khan's 
 
     prior_std_g² = mean over the group of std² + (mean − prior mean)²
 
-Everything is done block by block (`blocks.py`), so that nothing the size of the network is allocated, and two threads share
+Everything is done block by block (`cache_blocks.py`), so that nothing the size of the network is allocated, and two threads share
 the blocks.  Neither noise nor stds are stored: the noise times the std is the weight in place less the mean, and the std
 follows from h.  The posterior's log-stds are written whenever the network comes to rest, at the end of an epoch.
 """
@@ -24,7 +24,7 @@ from torch import Tensor
 from pactrain.distributions.gaussian import spread
 from pactrain.distributions.posterior import Posterior
 from pactrain.runtime import distributed
-from pactrain.training.blocks import Blocks
+from pactrain.training.cache_blocks import Blocks
 from pactrain.training.flat_weights import FlatWeights
 from pactrain.training.update_formulas import Moves, Numbers, Vectors, draw_weights, information, numbers_of, update
 from pactrain.training.update_kernels import kernels

@@ -13,8 +13,8 @@ from pactrain.problem.losses import Loss
 from pactrain.rules.rules import Rules
 from pactrain.runtime import distributed
 from pactrain.runtime.seeds import generator
-from pactrain.training.computing import Computing
 from pactrain.training.not_finite import not_finite
+from pactrain.training.precision import Computing
 from pactrain.training.state import Progress
 
 OptimizerFactory = Callable[[list[dict[str, Any]]], torch.optim.Optimizer]

@@ -11,19 +11,19 @@ from typing import Any
 import torch
 
 from pactrain.distributions.prior import Prior
+from pactrain.problem.loss_weights import ClassWeight
 from pactrain.problem.losses import AnyLoss
 from pactrain.problem.read import Reading
 from pactrain.problem.scores import OURS, Metrics
-from pactrain.problem.weights import ClassWeight
-from pactrain.rules.objective import rules_with, training_loss
+from pactrain.rules.choose_bound import rules_with, training_loss
 from pactrain.rules.presets import rules_for
 from pactrain.rules.rules import Rules
 from pactrain.runtime.arguments import check_callables, check_seed, check_share
 from pactrain.runtime.devices import choose_device
 from pactrain.runtime.errors import PactrainError
 from pactrain.runtime.events import Callback, Event, silent
-from pactrain.training.computing import Computing
 from pactrain.training.gradient_steps import OptimizerFactory
+from pactrain.training.precision import Computing
 from pactrain.training.schedule import Budget, parse_budget
 
 CERTIFICATES = ("standard", "progressive")

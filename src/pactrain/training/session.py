@@ -1,4 +1,4 @@
-"""What surrounds a run: everything that it changes in the process around it, and leaves as it was."""
+"""What surrounds a run: Ctrl-C, seeds, threads, notes; all that it changes in the process around it, and leaves as it was."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

@@ -13,12 +13,12 @@ from pactrain.distributions.prior import Prior, trained_source
 from pactrain.problem.module_modes import own_buffers
 from pactrain.problem.read import Problem
 from pactrain.problem.untrained import Untrained, look_at_data, shapes_named, training_mode
+from pactrain.rules.choose_bound import make_bound
 from pactrain.rules.choose_units import Scaled
 from pactrain.rules.gamma.linear_leave_one_out import Strength
 from pactrain.rules.gamma.trained_leave_one_out import LeftOut
 from pactrain.rules.gamma.walk import leave_out
 from pactrain.rules.initial_scale import strengthen
-from pactrain.rules.objective import make_bound
 from pactrain.rules.rules import normalised_classes
 from pactrain.runtime import distributed
 from pactrain.runtime.devices import give_memory_back

@@ -9,10 +9,10 @@ from torch import nn
 
 import pactrain
 from pactrain.models.mlp import mlp
+from pactrain.rules.constants import FURTHER_LENGTH, LEAST_FALL, STEPS
+from pactrain.rules.constants import GAMMA_STEP as STEP
 from pactrain.rules.gamma.trained_leave_one_out import Answer
 from pactrain.rules.gamma.walk import GammaWalk, longest
-from pactrain.rules.numbers import FURTHER_LENGTH, LEAST_FALL, STEPS
-from pactrain.rules.numbers import GAMMA_STEP as STEP
 from pactrain.rules.presets import AUTO, CERTIFY
 from tests.rules.gamma.walks import SHORT, problem, wrongly_labelled
 

@@ -16,7 +16,7 @@ from pactrain.distributions.posterior import Posterior
 from pactrain.problem.batches import Batches
 from pactrain.problem.losses import Loss, per_example
 from pactrain.problem.module_modes import batch_norms, estimate_batch_norm, evaluating
-from pactrain.rules import numbers
+from pactrain.rules import constants
 from pactrain.rules.gamma.layer_factors import SharedGradients, Unlike, gram, joined, products, row_factors, tapped
 from pactrain.rules.gamma.weight_gradients import (
     PickedWeights,
@@ -47,7 +47,7 @@ class Examples:
         self.posterior, self.batches, self.loss = posterior, batches, loss.guarded()
         source = torch.Generator().manual_seed(derive(seed, "examples"))
         self.alone = batches.table is not None  # examples need not share a forward pass
-        room = numbers.EXAMPLES if self.alone else numbers.SHARED_EXAMPLES
+        room = constants.EXAMPLES if self.alone else constants.SHARED_EXAMPLES
         self.shown: list[tuple[Any, Tensor]] = []  # a batch, and which of its examples are looked at
         with self.still(), torch.no_grad():
             for batch in batches.subset(room, int(torch.randint(2**31, (1,), generator=source))):

@@ -23,10 +23,10 @@ from torch import Tensor
 
 from pactrain.distributions.posterior import Posterior
 from pactrain.problem.batches import Batches
+from pactrain.problem.call_network import scores_of
 from pactrain.problem.losses import Loss, per_example
-from pactrain.problem.predictions import scores_of
+from pactrain.rules.constants import DRAWS
 from pactrain.rules.gamma.example_kernel import Examples
-from pactrain.rules.numbers import DRAWS
 from pactrain.runtime.errors import PactrainError
 from pactrain.runtime.gave_up import refusing
 from pactrain.runtime.seeds import derive

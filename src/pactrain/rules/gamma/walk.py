@@ -18,9 +18,9 @@ from typing import Any
 from pactrain.distributions.posterior import Posterior
 from pactrain.problem.batches import Batches
 from pactrain.problem.losses import Loss
-from pactrain.rules import numbers
+from pactrain.rules import constants
+from pactrain.rules.constants import FURTHER_LENGTH, GAMMA_STEP, HARDLY_FITTED, LEAST_FALL, STEPS
 from pactrain.rules.gamma.trained_leave_one_out import Answer, LeftOut
-from pactrain.rules.numbers import FURTHER_LENGTH, GAMMA_STEP, HARDLY_FITTED, LEAST_FALL, STEPS
 from pactrain.runtime.errors import PactrainError
 from pactrain.runtime.gave_up import gave_up
 
@@ -108,7 +108,7 @@ def longest(epochs: int) -> int:
 
 def leave_out(posterior: Posterior, batches: Batches, loss: Loss, n: int, seed: int) -> LeftOut | None:
     """What is asked after each segment; None where it cannot be, or would take too long."""
-    if posterior.num_weights > numbers.MOST_WEIGHTS or loss.name in WITHOUT_CURVATURE:
+    if posterior.num_weights > constants.MOST_WEIGHTS or loss.name in WITHOUT_CURVATURE:
         return None
     try:
         return LeftOut(posterior, batches, loss, n, seed)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from pactrain.distributions.sampling import try_with
-from pactrain.problem.predictions import scores_of
+from pactrain.problem.call_network import scores_of
 from pactrain.runtime.vmap import rows_of_each
 
 MANY_WEIGHTS = 1 << 20

@@ -15,8 +15,8 @@ from pactrain.runtime.progress import Bar
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from pactrain.experiments.cells import CarryOut
     from pactrain.experiments.k_scan import Ks
+    from pactrain.experiments.table_cells import CarryOut
     from pactrain.experiments.tables import Score, Scores, Table
 
 
@@ -36,7 +36,7 @@ class ImageRecipe(Recipe, ABC):
 
     def run(self) -> int:
         """Carry it out."""
-        from pactrain.experiments.shared_out import is_first
+        from pactrain.experiments.torchrun import is_first
 
         screen = console(self.json_to, quiet=not is_first())
         with Bar(screen) as bar:

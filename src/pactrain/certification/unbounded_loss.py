@@ -8,7 +8,7 @@ from torch import Tensor
 from pactrain.bounds.moment import Array, log_grid
 from pactrain.bounds.prior_price import PricedPrior
 from pactrain.certification.risks import Risks
-from pactrain.certification.scene import Scene
+from pactrain.certification.shared_inputs import Scene
 from pactrain.certification.statement import RANDOMISED, RANK, Label, Statement, statement
 from pactrain.scan.estimate import moment_at
 

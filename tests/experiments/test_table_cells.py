@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from pactrain.experiments.cells import compare, paired
+from pactrain.experiments.table_cells import compare, paired
 from tests.experiments.small_cells import carry_out, cell
 
 

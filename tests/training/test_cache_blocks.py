@@ -2,7 +2,7 @@
 
 from itertools import pairwise
 
-from pactrain.training.blocks import BLOCK, blocks_of
+from pactrain.training.cache_blocks import BLOCK, blocks_of
 
 
 def test_blocks_hold_every_weight_once_with_its_groups() -> None:

@@ -6,20 +6,20 @@ from typing import Any
 
 from torch import nn
 
-from pactrain.cli.outside import Outside
+from pactrain.cli.trust import Outside
 from pactrain.data.encoder import Encoder
 from pactrain.data.load import load
 from pactrain.data.task import Task
 from pactrain.distributions.posterior import Posterior
 from pactrain.distributions.prior import Prior
 from pactrain.models.image import image_shape
+from pactrain.models.load_run import check_size
 from pactrain.models.named import make_model
-from pactrain.models.saved import check_size
 from pactrain.problem.augmentation import augmented
 from pactrain.problem.read import first_part
 from pactrain.runs.configuration import model_digest
 from pactrain.runs.folder import is_complete
-from pactrain.runs.weights import MODEL, load_posterior
+from pactrain.runs.weight_files import MODEL, load_posterior
 from pactrain.runtime.errors import DataError, PactrainError, RunError
 from pactrain.runtime.untrusted import Types, check_types, made_from, read_json
 

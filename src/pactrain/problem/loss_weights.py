@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from pactrain.problem.batches import Batches
+from pactrain.problem.call_network import Predict
 from pactrain.problem.losses import Loss
 from pactrain.problem.named_losses import weighted
-from pactrain.problem.predictions import Predict
 from pactrain.runtime.errors import DataError, PactrainError
 
 ClassWeight = str | Mapping[int, float] | Sequence[float] | Tensor

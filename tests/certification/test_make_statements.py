@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from pactrain import Posterior, Prior, certify
 from pactrain.bounds.prior_price import priced_prior
 from pactrain.certification.certify import Background
-from pactrain.certification.statements import about, budget_of, counted_statements, held_out_statements, heuristics
+from pactrain.certification.make_statements import about, budget_of, counted_statements, held_out_statements, heuristics
 from pactrain.distributions.posterior import Snapshot
 from pactrain.problem.batches import LoaderBatches, TensorBatches
 from pactrain.problem.constant_answer import ConstantAnswer

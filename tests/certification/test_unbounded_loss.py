@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from pactrain.certification.estimated import _mfold
+from pactrain.certification.make_statements import about
 from pactrain.certification.statement import Label
-from pactrain.certification.statements import about
+from pactrain.certification.unbounded_loss import _mfold
 from tests.certification.small_posteriors import scene_of
 
 

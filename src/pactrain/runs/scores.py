@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import nn
 
-from pactrain.certification.facts import Certified
+from pactrain.certification.after_training import Certified
 from pactrain.problem.answers import Answers, ClassAnswers, answers_of, further_scores, most_confused
 from pactrain.problem.module_modes import evaluating
 from pactrain.problem.read import Problem

@@ -7,9 +7,8 @@ from typing import Any
 import torch
 
 from pactrain.bounds.prior_price import PricedPrior, priced_prior
-from pactrain.certification.audit import of_a_graph
 from pactrain.certification.caveats import measuring_notes
-from pactrain.certification.estimated import loss_statements
+from pactrain.certification.data_checks import of_a_graph
 from pactrain.certification.measures import (
     CLIPPED,
     CROSS_ENTROPY,
@@ -20,7 +19,7 @@ from pactrain.certification.measures import (
     smoothed,
 )
 from pactrain.certification.risks import Risks, measure_risks
-from pactrain.certification.scene import Scene
+from pactrain.certification.shared_inputs import Scene
 from pactrain.certification.statement import (
     ABOVE,
     DRAWN,
@@ -33,6 +32,7 @@ from pactrain.certification.statement import (
     Statement,
     statement,
 )
+from pactrain.certification.unbounded_loss import loss_statements
 from pactrain.problem.batches import Batches
 from pactrain.problem.constant_answer import best_constant
 from pactrain.problem.scores import Scores, evaluate

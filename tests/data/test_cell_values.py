@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pactrain.data.cells import Reading, days, reading_of
+from pactrain.data.cell_values import Reading, days, reading_of
 from pactrain.data.encoder import Encoder
 from pactrain.data.load import load
 from pactrain.runtime.errors import DataError

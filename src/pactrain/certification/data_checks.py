@@ -9,8 +9,8 @@ from torch import Tensor
 
 from pactrain.certification.statement import Caveat
 from pactrain.problem.batches import Batches, TensorBatches
+from pactrain.problem.call_network import TARGET_KEYS
 from pactrain.problem.graph_nodes import Nodes, shared_nodes
-from pactrain.problem.predictions import TARGET_KEYS
 
 EXACT, LOOKED_AT, COMPARISONS = 100, 2000, 500_000_000
 """Repeated rows whose repeats are counted, rows whose near repeats are, and numbers that are compared at most for either."""

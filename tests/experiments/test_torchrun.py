@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from pactrain.experiments.shared_out import carry_out_shared
+from pactrain.experiments.torchrun import carry_out_shared
 from tests.experiments.recipes import plan
 
 
 def test_processes_of_torchrun_share_a_plan_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, call = tmp_path / "results.sqlite", ("square", 4, 0.0, str(tmp_path))
-    script = "from tests.experiments.recipes import plan; from pactrain.experiments.shared_out import carry_out_shared as shared; "
+    script = "from tests.experiments.recipes import plan; from pactrain.experiments.torchrun import carry_out_shared as shared; "
     script += f"print(len(shared(plan{call!r}, {str(path)!r})))"
     environment = os.environ | {"RANK": "1", "WORLD_SIZE": "2"}
     other = subprocess.Popen([sys.executable, "-c", script], env=environment, stdout=subprocess.PIPE, text=True)

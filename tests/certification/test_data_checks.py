@@ -5,7 +5,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from pactrain import Posterior, certify
-from pactrain.certification.audit import data_caveats, digest_data, digest_tensors, shared_rows
+from pactrain.certification.data_checks import data_caveats, digest_data, digest_tensors, shared_rows
 from pactrain.models import to_group_norm
 from pactrain.problem.batches import LoaderBatches, TensorBatches
 from tests.zoo import build, rows

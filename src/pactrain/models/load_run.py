@@ -11,7 +11,7 @@ from pactrain.data.text import DEFAULT
 from pactrain.models.named import make_model
 from pactrain.runs.reload import reload
 from pactrain.runs.result import Result
-from pactrain.runs.weights import MODEL
+from pactrain.runs.weight_files import MODEL
 from pactrain.runtime.errors import RunError
 from pactrain.runtime.untrusted import made_from, read_json, regular
 

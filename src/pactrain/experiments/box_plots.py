@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from pactrain.experiments.cells import CellResult
+from pactrain.experiments.table_cells import CellResult
 from pactrain.runtime.errors import PactrainError
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pactrain.experiments.boxes import draw_boxes
-from pactrain.experiments.cells import compare
+from pactrain.experiments.box_plots import draw_boxes
+from pactrain.experiments.table_cells import compare
 from pactrain.runtime.errors import PactrainError
 from tests.experiments.small_cells import carry_out, cell
 

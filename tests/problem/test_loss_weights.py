@@ -9,8 +9,8 @@ from torch import nn
 
 import pactrain
 from pactrain.problem.batches import TensorBatches
+from pactrain.problem.loss_weights import weigh_classes
 from pactrain.problem.named_losses import LOSSES
-from pactrain.problem.weights import weigh_classes
 from pactrain.runtime.errors import PactrainError
 from tests.zoo import build, rows
 
