@@ -1,4 +1,4 @@
-"""LoRA on a small causal language model: it has seen all steps, and its adapter learns to count by threes."""
+"""LoRA on a small causal language model that has seen all steps: its adapter is trained to count by threes, and learns a little of it."""
 
 import tempfile
 
