@@ -63,3 +63,13 @@ def test_categories_that_look_like_numbers_are_read_as_in_training(tmp_path: Pat
     frame = read_frame(new, text=("code",))
     np.testing.assert_array_equal(encoder.features(frame), [[1, 0, 0], [0, 1, 0], [0, 0, 0]])
     assert encoder.unknown(frame) == ["column 'code': 1 rows hold a category not seen in training, such as 'Z9'"]
+
+
+def test_columns_of_fractions_take_the_short_way_to_the_same_encoding(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = pd.DataFrame(
+        {"plain": [0.5, 1.25, np.nan, 4.0] * 10, "customer_id": np.arange(40) + 0.5, "whole": np.arange(40.0) * 2}
+    )
+    target = pd.Series(["a", "b"] * 20, name="y")
+    short = fit_encoder(table, target, np.arange(30), "classification")
+    monkeypatch.setattr("pactrain.data.encoder_fit._fractions", lambda seen: None)
+    assert fit_encoder(table, target, np.arange(30), "classification") == short

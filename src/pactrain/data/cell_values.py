@@ -56,6 +56,8 @@ class Reading:
         Raises:
             DataError: A cell cannot be read in this way, or a number is infinite.
         """
+        if self.kind == "number" and column.dtype == np.float64 and not np.isinf(column.to_numpy()).any():
+            return column  # as nearly all are: the checks below cost most where there are many columns
         read = self.tried(column)
         bad = np.flatnonzero((read.isna() & ~is_missing(column)).to_numpy())
         if len(bad):
@@ -122,9 +124,11 @@ def is_missing(column: "pd.Series[Any]") -> "pd.Series[bool]":
 
 def each_value(column: "pd.Series[Any]", function: Callable[[Any], Any]) -> NDArray[Any]:
     """What a function says of every cell; it is called once for each value where all have one type, as there are few."""
-    codes: NDArray[Any] = np.arange(len(column))
-    values: Any = list(column)
-    if column.dtype != object:  # there 1, 1.0 and True would be taken for the same
+    codes: NDArray[Any]
+    values: Any
+    if column.dtype == object:  # there 1, 1.0 and True would be taken for the same
+        codes, values = np.arange(len(column)), list(column)
+    else:
         codes, values = pd.factorize(column, use_na_sentinel=False)
     found = np.empty(len(values), dtype=object)
     found[:] = [function(value) for value in values]

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pactrain.data.cell_values import Reading, check_size, each_value, reading_of
+from pactrain.data.cell_values import PLAIN, Reading, check_size, each_value, reading_of
 from pactrain.data.encoder import (
     PARTS,
     Categorical,
@@ -80,6 +80,9 @@ def _fit_column(
     """The features of one column, or the reason why it has none."""
     name = str(column.name)
     seen = column.iloc[train]
+    if growing and (fractions := _fractions(seen)) is not None:
+        found = _fit_numbers(name, fractions, "", Reading("number", PLAIN))
+        return [found] if found is not None else [LeftOut(name, "the same in every row")]
     if column.dtype == object and column.map(pd.api.types.is_list_like).any():
         return [LeftOut(name, "its cells hold several values")]
     reading = reading_of(column, way_out=f", or leave the column out with --drop {shlex.quote(name)}")
@@ -87,8 +90,8 @@ def _fit_column(
     if why is not None:
         return [LeftOut(name, why)]
     if reading is None or (not keep and reading.kind == "number" and is_named_identifier(seen)):
-        found = _fit_categories(seen)
-        return [found] if len(found.categories) > 1 else [LeftOut(name, "the same in every row")]
+        known = _fit_categories(seen)
+        return [known] if len(known.categories) > 1 else [LeftOut(name, "the same in every row")]
     values = reading.values(seen)
     if reading.kind == "date":
         wanted = {part: of(values) for part, of in PARTS.items() if growing or part not in GROWING}
@@ -98,6 +101,15 @@ def _fit_column(
     used: list[Numeric | Categorical | LeftOut] = [part for part in parts if part is not None]
     why = "the same in every row" if growing else "it orders the rows"
     return used or [LeftOut(name, why if values.notna().any() else "empty")]
+
+
+def _fractions(seen: "pd.Series[Any]") -> NDArray[np.float64] | None:
+    """The values of a column of finite floats that are not all whole: neither dates nor identifiers, so nothing else is tried."""
+    if seen.dtype != np.float64:
+        return None
+    values = seen.to_numpy()
+    known = values[~np.isnan(values)]
+    return values if np.isfinite(known).all() and (known != np.round(known)).any() else None
 
 
 def _fit_categories(column: "pd.Series[Any]") -> Categorical:
