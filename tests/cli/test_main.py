@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from safetensors.numpy import load_file
 
+from pactrain.cli.main import COMMANDS
 from tests.cli.commands import ENV, flowers, run
 
 
@@ -149,11 +150,38 @@ def test_errors_are_one_line(words: list[str], message: str, tmp_path: Path) -> 
     assert not (tmp_path / "runs").exists()
 
 
-def test_help_is_quick_and_needs_no_torch(tmp_path: Path) -> None:
-    code = (
-        "import sys\nfrom pactrain.cli.main import main\n"
-        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
-        "heavy = {'torch', 'numpy', 'pandas', 'sklearn', 'scipy'} & set(sys.modules)\nassert not heavy, heavy"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+QUICK = """
+import sys
+from pactrain.cli.main import main
+try:
+    main(sys.argv[1:])
+except SystemExit:
+    pass
+heavy = {'torch', 'numpy', 'pandas', 'sklearn', 'scipy'} & set(sys.modules)
+assert not heavy, heavy
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "answer"),
+    [
+        ("--help", "reproduce  Make a table or figure of the paper again."),
+        ("trian", "no command 'trian' (did you mean 'train'?)"),
+        ("data lst", "no command 'data lst' (did you mean 'list'?)"),
+        ("reproduce tabel-gnn", "(did you mean 'table-gnn'?)"),
+        ("train --bugdet 5m", "--budget"),
+        ("train --task clasification", "'classification'"),
+    ],
+)
+def test_help_and_typos_need_no_torch(words: str, answer: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", QUICK, *words.split()]
+    done = subprocess.run(command, cwd=tmp_path, env=ENV, check=True, capture_output=True, text=True)
+    assert answer in done.stdout + done.stderr
+
+
+def test_reproduce_stands_last() -> None:
+    assert list(COMMANDS)[-1] == "reproduce"
+
+
+def test_version(tmp_path: Path) -> None:
     assert re.match(r"pactrain \d", run("--version", cwd=tmp_path).stdout)

@@ -2,40 +2,37 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import ClassVar
 
 import tyro
 
+from pactrain.cli.groups import JsonOptions, RunDataOptions, RunOptions
 from pactrain.cli.output import console, table, write_result
 from pactrain.runtime.progress import Bar
 
 
-@dataclass
-class Certify:
-    """State all that can be said about the predictor of a run, from its training data."""
+@dataclass(kw_only=True)
+class StatementOptions:
+    """What is stated, and how surely."""
 
+    heading: ClassVar = "certificate"
     run_folder: tyro.conf.Positional[Path]
     """A folder made by `pactrain train`."""
     delta: float = 0.05
-    """Probability with which the statements may fail, all together."""
+    """Probability with which the statements may fail, all together: 0.05 means 95 % confidence."""
     draws: int = 2000
-    """Independent draws with which the risk is measured; more give smaller numbers."""
+    """Random networks, drawn around the trained one, with which the risk (the mean loss on new data) is measured; more give smaller numbers."""
     test: bool = False
-    """Add the bound of the held-out test rows for the mean network."""
+    """Add what the held-out test rows prove about the delivered network (the mean of the random ones)."""
     seed: int = 0
     """Decides the draws."""
     explain: bool = False
     """Only say which certificate to ask for with these data and this network, and why."""
-    model: str | None = None
-    """FILE.py:FUNCTION of the run's network: it is imported only if you repeat it here, as the run may be somebody else's."""
-    data: Path | None = None
-    """The file with the run's training data: it is read only if you repeat it here, or say --trust."""
-    trust: bool = False
-    """Follow whatever the run folder names: code, data files, text encoders.  For runs of your own."""
-    data_root: Path | None = None
-    """Folder with data files."""
-    json_to: Annotated[str | None, tyro.conf.arg(name="json")] = None
-    """Write the certificate as JSON to this file, or to standard output for '-'."""
+
+
+@dataclass
+class Certify(StatementOptions, RunDataOptions, RunOptions, JsonOptions):
+    """State all that can be proved about the network of a run from its training data."""
 
     def run(self) -> int:
         """Carry it out."""

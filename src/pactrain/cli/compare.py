@@ -4,10 +4,9 @@ import re
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import tyro
-
+from pactrain.cli.groups import JsonOptions, TableOptions
 from pactrain.cli.output import console, table, write_result
 from pactrain.runtime.progress import Bar
 
@@ -17,22 +16,20 @@ if TYPE_CHECKING:
     from pactrain.experiments.compare import Comparison, Method, Problem, Spread
 
 
-@dataclass
-class Compare:
-    """Compare PAC-Bayes training with SGD, Adam and AdamW, whose settings a grid search chooses on a fifth of the training rows."""
+@dataclass(kw_only=True)
+class NetworkOptions:
+    """The network that all methods train."""
 
-    data: str = "digits"
-    """digits, breast_cancer, wine, iris, diabetes, mnist, fashion_mnist, cifar10, cifar100, uci:NAME, or a .csv, .parquet or .npz file."""
-    target: str | None = None
-    """The column of the file to predict."""
-    task: Literal["auto", "classification", "regression"] = "auto"
-    """What kind of target it is; auto: texts and few integers are classes, other numbers are quantities."""
-    drop: tuple[str, ...] = ()
-    """Columns of the file to leave out."""
-    test_fraction: float | None = None
-    """Part of the data held out for the test score (files: 0.2, small named sets: 0.5)."""
+    heading: ClassVar = "model"
     model: str = "mlp"
     """mlp, mlp:600-600-600 (widths), linear, a network for images (docs/images.md), or FILE.py:FUNCTION, a function of (inputs, outputs) that returns a torch module."""
+
+
+@dataclass(kw_only=True)
+class RepeatOptions:
+    """How often, and where."""
+
+    heading: ClassVar = "training"
     seeds: int = 3
     """Number of repetitions, each with a split, initial weights and a search of its own."""
     backend: Literal["loky", "ray", "dask"] = "loky"
@@ -41,12 +38,20 @@ class Compare:
     """The Ray or Dask cluster to use; without it one is started here."""
     workers: int | None = None
     """Trainings at a time, one thread each; by default one for each core."""
+
+
+@dataclass(kw_only=True)
+class StoreOptions:
+    """Where results go."""
+
+    heading: ClassVar = "output"
     store: Path | None = None
     """SQLite file that keeps the results; a comparison that was stopped goes on from it.  By default below runs/."""
-    data_root: Path | None = None
-    """Folder with data files; then $PACTRAIN_DATA and the user's cache are looked at."""
-    json_to: Annotated[str | None, tyro.conf.arg(name="json")] = None
-    """Write the result as JSON to this file, or to standard output for '-'."""
+
+
+@dataclass
+class Compare(TableOptions, NetworkOptions, RepeatOptions, StoreOptions, JsonOptions):
+    """Compare PAC-Bayes training with SGD, Adam and AdamW, whose settings a grid search chooses on a fifth of the training rows."""
 
     def run(self) -> int:
         """Carry it out."""

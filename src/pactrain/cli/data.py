@@ -114,6 +114,8 @@ def described(entry: "Entry", root: Path | None) -> dict[str, Any]:
     }
 
 
+ACTIONS = ("list", "where", "fetch")
+
 Action = (
     Annotated[List, tyro.conf.subcommand("list")]
     | Annotated[Where, tyro.conf.subcommand("where")]

@@ -1,10 +1,13 @@
 """Three examples of each command, which its help shows."""
 
+from shutil import get_terminal_size
+from textwrap import fill
+
 EXAMPLES = {
     "train": (
         "pactrain train",
         "pactrain train --data houses.csv --target price",
-        "pactrain train --data reviews.csv --target rating --text review --budget 5m --out runs/reviews",
+        "pactrain train --data reviews.csv --target rating --text review --budget 5m",
     ),
     "predict": (
         "pactrain predict runs/houses new.csv",
@@ -44,6 +47,11 @@ EXAMPLES = {
 }
 
 
+def wrapped(text: str) -> str:
+    """A text in lines as wide as the terminal, broken between words; tyro keeps lines that begin with a space."""
+    return fill(" ".join(text.split()), get_terminal_size().columns, subsequent_indent="  ", break_on_hyphens=False)
+
+
 def with_examples(name: str, about: str) -> str:
     """What a command does, and its examples."""
-    return "\n".join([about, "", "Examples:", *(f"  {example}" for example in EXAMPLES[name])])
+    return "\n".join([wrapped(about), "", "Examples:", *(f"  {example}" for example in EXAMPLES[name])])

@@ -8,11 +8,12 @@ import tyro
 
 from pactrain.cli.certify import Certify
 from pactrain.cli.compare import Compare
-from pactrain.cli.data import Data
-from pactrain.cli.examples import with_examples
+from pactrain.cli.data import ACTIONS, Data
+from pactrain.cli.examples import with_examples, wrapped
+from pactrain.cli.groups import grouped, ungrouped
 from pactrain.cli.predict import Predict
 from pactrain.cli.report import Report
-from pactrain.cli.reproduce import Reproduce
+from pactrain.cli.reproduce import NAMES, Reproduce
 from pactrain.cli.train import Train
 from pactrain.cli.verify import Verify
 from pactrain.runtime.errors import PactrainError, did_you_mean, printable
@@ -30,23 +31,37 @@ COMMANDS = {
 """In the order of the help: what everybody needs first."""
 
 
-def _commands(asked: str) -> Any:
-    """All commands as tyro takes them; the one that is asked for with its examples."""
-    about = {name: " ".join((kind.__doc__ or "").split()) for name, kind in COMMANDS.items()}
-    about |= {name: with_examples(name, about[name]) for name in COMMANDS if name == asked}
-    kinds = [Annotated[kind, tyro.conf.subcommand(name, description=about[name])] for name, kind in COMMANDS.items()]
-    return Union[tuple(kinds)]  # noqa: UP007 - made in a loop
+ABOUT = "Train any network by minimising a PAC-Bayes bound: nothing to tune, and a certificate at the end."
 
 
 def parsed(words: list[str]) -> Any:
     """The command that some words ask for, with its options."""
-    return tyro.cli(
-        _commands(words[0] if words else ""),
-        prog="pactrain",
-        description="Train any network by minimising a PAC-Bayes bound: nothing to tune, and a certificate at the end.",
-        args=words,
-        config=(tyro.conf.OmitArgPrefixes,),
-    )
+    check_names(words)
+    if not words or words[0].startswith("-"):  # help, or a shell's completion
+        about = {name: " ".join((kind.__doc__ or "").split()) for name, kind in COMMANDS.items()}
+        kinds = [
+            Annotated[grouped(kind), tyro.conf.subcommand(name, description=about[name])]
+            for name, kind in COMMANDS.items()
+        ]
+        return _read(Union[tuple(kinds)], "pactrain", wrapped(ABOUT), words)  # noqa: UP007 - made in a loop
+    name, kind = words[0], COMMANDS[words[0]]
+    return ungrouped(kind, _read(grouped(kind), f"pactrain {name}", with_examples(name, kind.__doc__ or ""), words[1:]))
+
+
+def _read(kind: Any, prog: str, about: str, words: list[str]) -> Any:
+    return tyro.cli(kind, prog=prog, description=about, args=words, config=(tyro.conf.OmitArgPrefixes,))
+
+
+def check_names(words: list[str]) -> None:
+    """Refuse a command, or a part of one, that does not exist."""
+    inner = {"data": ACTIONS, "reproduce": NAMES}
+    for place, word in enumerate(words[:2]):
+        known = inner.get(words[0], ()) if place else tuple(COMMANDS)
+        if word.startswith("-") or not known:
+            return
+        if word not in known:
+            asked, close = printable(" ".join(words[: place + 1])), did_you_mean(printable(word), known)
+            raise PactrainError(f"there is no command {asked!r}{close}; use one of {', '.join(known)}")
 
 
 def main(args: list[str] | None = None) -> None:
@@ -59,17 +74,8 @@ def main(args: list[str] | None = None) -> None:
 
         print(f"pactrain {version('pactrain')}")
         return
-    if words and not words[0].startswith("-") and words[0] not in COMMANDS:
-        asked = printable(words[0])
-        known = ", ".join(COMMANDS)
-        print(
-            f"pactrain: there is no command {asked!r}{did_you_mean(asked, COMMANDS)}; use one of {known}",
-            file=sys.stderr,
-        )
-        raise SystemExit(2)
-    command = parsed(words)
     try:
-        code = command.run()
+        code = parsed(words).run()
     except (PactrainError, OSError, MemoryError) as error:
         print(f"pactrain: {printable(str(error) or 'there is not enough memory')}", file=sys.stderr)
         raise SystemExit(2) from None

@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import tyro
 
+from pactrain.cli.groups import JsonOptions, RunOptions
 from pactrain.cli.output import console, is_number, number, table, write_result
 from pactrain.runtime.errors import DataError, PactrainError
 
@@ -18,26 +19,33 @@ if TYPE_CHECKING:
 SHOWN = 20
 
 
-@dataclass
-class Predict:
-    """Predict for new rows with the trained network of a run; the rows are treated as the training rows were."""
+@dataclass(kw_only=True)
+class RowOptions:
+    """What to predict for."""
 
+    heading: ClassVar = "data"
     run_folder: tyro.conf.Positional[Path]
     """A folder made by `pactrain train`."""
     data: tyro.conf.Positional[Path]
     """A table with the columns of the training data (the target is not needed; if it is there, the predictions are scored), or a graph."""
-    coverage: float | None = None
-    """Add intervals (regression) or sets of classes that hold the truth with this probability, 0.9 say; the run needs held-out rows."""
     id: str | None = None
     """Column of the table that names its rows; by default rows are numbered from 1."""
-    model: str | None = None
-    """FILE.py:FUNCTION of the run's network: it is imported only if you repeat it here, as the run may be somebody else's."""
-    trust: bool = False
-    """Follow whatever the run folder names: code, data files, text encoders.  For runs of your own."""
+
+
+@dataclass(kw_only=True)
+class AnswerOptions:
+    """What is written, and where."""
+
+    heading: ClassVar = "output"
+    coverage: float | None = None
+    """Add intervals (regression) or sets of classes that hold the truth with this probability, 0.9 say; the run needs held-out rows."""
     out: Path | None = None
     """Write the predictions as CSV to this file; otherwise the first ones are shown."""
-    json_to: Annotated[str | None, tyro.conf.arg(name="json")] = None
-    """Write the predictions as JSON to this file, or to standard output for '-'."""
+
+
+@dataclass
+class Predict(RowOptions, RunOptions, AnswerOptions, JsonOptions):
+    """Predict for new rows with the trained network of a run; the rows are treated as the training rows were."""
 
     def run(self) -> int:
         """Carry it out."""

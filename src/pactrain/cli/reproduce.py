@@ -138,6 +138,7 @@ class Listing:
 
 
 RECIPES: dict[str, type] = {"table-gnn": TableGnn, "figure-gnn": FigureGnn, "table-glue": TableGlue}
+NAMES = ("list", *RECIPES, *IMAGES)
 
 if TYPE_CHECKING:
     OfImages = ImageRecipe

@@ -4,10 +4,9 @@ import os
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import tyro
-
+from pactrain.cli.groups import JsonOptions, TableOptions
 from pactrain.cli.output import console, say, write_result
 from pactrain.runtime.progress import Bar
 
@@ -20,26 +19,20 @@ if TYPE_CHECKING:
     from pactrain.data.task import Task
 
 
-@dataclass
-class Train:
-    """Train a network on data by minimising a PAC-Bayes bound.  Nothing has to be tuned."""
+@dataclass(kw_only=True)
+class DataOptions(TableOptions):
+    """What is learned from: by default handwritten digits, as an example."""
 
     data: str = "digits"
     """digits, breast_cancer, wine, iris, diabetes, mnist, fashion_mnist, cifar10, cifar100, uci:NAME, graph:NAME, or a .csv, .parquet or .npz file (a graph in the layout of CitationFull, too)."""
-    target: str | None = None
-    """The column of the file to predict."""
-    task: Literal["auto", "classification", "regression"] = "auto"
-    """What kind of target it is; auto: texts and few integers are classes, other numbers are quantities."""
-    drop: tuple[str, ...] = ()
-    """Columns of the file to leave out."""
+    test_fraction: float | None = None
+    """Part of the data held out for the test score (files: 0.2, small named sets: 0.5, graphs: the paper's split); 0 trains on everything."""
     keep: tuple[str, ...] = ()
     """Columns of the file to use although they look like identifiers."""
     text: tuple[str, ...] = ()
     """Columns of the file that hold free text."""
     encoder: str | None = None
     """What reads free text: a folder, or a name on the Hugging Face hub; by default a small encoder of sentences."""
-    test_fraction: float | None = None
-    """Part of the data held out for the test score (files: 0.2, small named sets: 0.5, graphs: the paper's split); 0 trains on everything."""
     test: Path | None = None
     """A file with the test rows; then all rows of --data are trained on."""
     group: str | None = None
@@ -48,44 +41,71 @@ class Train:
     """A column of the file by which the latest rows are held out for the test."""
     split: int = 0
     """Which of the published splits of a uci set."""
+
+
+@dataclass(kw_only=True)
+class ModelOptions:
+    """The network, and the loss that it is trained with."""
+
+    heading: ClassVar = "model"
     model: str | None = None
-    """mlp, mlp:600-600-600 (widths), linear; gcn, gat, sage, appnp for graphs; cnn9, cnn13, cnn15, vgg13, vgg19, resnet18, resnet34,
-    densenet121 for images, as in resnet18:width=.25,norm=group; or FILE.py:FUNCTION, a function of (inputs, outputs) that
-    returns a torch module.  By default mlp; linear for free text, gcn for graphs."""
+    """mlp, mlp:600-600-600 (widths), linear; gcn, gat, sage, appnp for graphs; cnn9, cnn13, cnn15, vgg13, vgg19, resnet18, resnet34, densenet121 for images, with options as in resnet18:width=.25,norm=group; or FILE.py:FUNCTION, a function of (inputs, outputs) that returns a torch module.  By default mlp; linear for free text, gcn for graphs."""
+    loss: str | None = None
+    """cross_entropy, hinge, mse, l1, huber, log_cosh, quantile or quantile:LEVEL; by default from the target."""
     augment: Literal["none", "flip_crop", "flip", "crop"] = "none"
     """Mirror images and move them by up to 4 pixels, anew in each training step; the certificate sees the originals."""
     augment_counts: int = 1
     """A heuristic of the paper, which took 128: the training objective counts every image so many times.  The certificate counts it once."""
-    loss: str | None = None
-    """cross_entropy, hinge, mse, l1, huber, log_cosh, quantile or quantile:LEVEL; by default from the target."""
-    prior: Literal["layer", "tensor", "model"] = "layer"
-    """How prior standard deviations are shared."""
-    preset: Literal["auto", "paper", "authors"] = "auto"
-    """Training rules: ours, the paper's text, or what its authors ran."""
-    bound: str = "auto"
-    """auto, cgf or paper for unbounded losses; kl, quad, lambda, classic, catoni, bbb for clipped ones; subgaussian, cgf_rodriguez."""
-    prior_data: float = 0.0
-    """Part of the data on which the prior's mean is trained first; the bound counts the rest only."""
-    certificate: Literal["standard", "progressive"] = "standard"
-    """progressive: the network is judged by each block of rows before it is trained on it; no test rows are needed (classification)."""
-    delta: float = 0.05
-    """Probability with which the certificate may fail."""
+
+
+@dataclass(kw_only=True)
+class TrainingOptions:
+    """Nothing has to be set.  The weights are trained with random noise added to them; how much each one bears is learned, too."""
+
+    heading: ClassVar = "training"
     budget: str | None = None
     """The most that training may take: 60s, 5m, 1h, or "100 epochs"."""
     seed: int = 0
     """Decides the split, the initial weights and everything random."""
     device: str = "auto"
     """cpu, cuda, or auto."""
-    out: Path | None = None
-    """The run folder; by default a new one below runs/."""
     resume: bool = False
     """Go on with an unfinished run (that of --out, or the newest below runs/ for this data)."""
+    preset: Literal["auto", "paper", "authors"] = "auto"
+    """Training rules: ours, the paper's text, or what its authors ran."""
+    prior: Literal["layer", "tensor", "model"] = "layer"
+    """The prior is the noise on the weights before training: one standard deviation per layer, per tensor, or for the whole model."""
+
+
+@dataclass(kw_only=True)
+class CertificateOptions:
+    """What is proved at the end about the network's errors on new data.  A proof can be vacuous: true, but too weak to be of use."""
+
+    heading: ClassVar = "certificate"
+    certificate: Literal["standard", "progressive"] = "standard"
+    """progressive: the network is judged by each block of rows before it is trained on it; no test rows are needed (classification)."""
+    delta: float = 0.05
+    """Probability with which the certificate may fail: 0.05 means 95 % confidence."""
+    bound: str = "auto"
+    """The formula that is minimised and then certified: auto, cgf or paper for unbounded losses; kl, quad, lambda, classic, catoni, bbb for clipped ones; subgaussian, cgf_rodriguez."""
+    prior_data: float = 0.0
+    """Part of the data on which the prior's mean (the weights that training starts from) is trained first; the bound counts the rest only."""
+
+
+@dataclass(kw_only=True)
+class OutputOptions:
+    """Where results go."""
+
+    heading: ClassVar = "output"
+    out: Path | None = None
+    """The run folder; by default a new one below runs/."""
     tensorboard: bool = False
     """Also write the scalars of every epoch as TensorBoard event files, to tensorboard/ in the run folder."""
-    data_root: Path | None = None
-    """Folder with data files; then $PACTRAIN_DATA and the user's cache are looked at."""
-    json_to: Annotated[str | None, tyro.conf.arg(name="json")] = None
-    """Write the result as JSON to this file, or to standard output for '-'."""
+
+
+@dataclass
+class Train(DataOptions, ModelOptions, TrainingOptions, CertificateOptions, OutputOptions, JsonOptions):
+    """Train a network on data by minimising a PAC-Bayes bound, a limit on its errors that can be proved.  Nothing has to be tuned."""
 
     def run(self) -> int:
         """Carry it out, as one of several processes if torchrun has started them."""

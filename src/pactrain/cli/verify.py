@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import tyro
 
+from pactrain.cli.groups import JsonOptions, RunDataOptions, RunOptions
 from pactrain.cli.output import console, write_result
 from pactrain.runtime.progress import Bar
 
@@ -15,25 +16,21 @@ if TYPE_CHECKING:
     from pactrain.certification.certificate import Certificate
 
 
-@dataclass
-class Verify:
-    """Check a certificate.  A file: its arithmetic alone, without torch.  A run folder: everything is made again from the
-    stored weights and the data, and every number, label, note and δ is compared."""
+@dataclass(kw_only=True)
+class CheckedOptions:
+    """What is checked."""
 
+    heading: ClassVar = "certificate"
     certificate: tyro.conf.Positional[Path]
     """A run folder, or a certificate.json."""
     run_folder: Annotated[Path | None, tyro.conf.arg(name="run")] = None
     """The run folder that a certificate.json from elsewhere claims to be about."""
-    model: str | None = None
-    """FILE.py:FUNCTION of the run's network: it is imported only if you repeat it here, as the run may be somebody else's."""
-    data: Path | None = None
-    """The file with the run's training data: it is read only if you repeat it here, or say --trust."""
-    trust: bool = False
-    """Follow whatever the run folder names: code, data files, text encoders.  For runs of your own."""
-    data_root: Path | None = None
-    """Folder with data files."""
-    json_to: Annotated[str | None, tyro.conf.arg(name="json")] = None
-    """Write the outcome as JSON to this file, or to standard output for '-'."""
+
+
+@dataclass
+class Verify(CheckedOptions, RunDataOptions, RunOptions, JsonOptions):
+    """Check a certificate.  A file: its arithmetic alone, without torch.  A run folder: everything is made again from the
+    stored weights and the data, and every number, label, note and δ (the chance to be wrong) is compared."""
 
     def run(self) -> int:
         """Carry it out; the exit code is 1 if anything does not agree."""
