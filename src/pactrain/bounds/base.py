@@ -26,6 +26,10 @@ class Assumptions:
         loss: Of the loss.
         prior: Of the prior.
         examples: Of the examples.
+
+    Example:
+        >>> Assumptions(loss="any").loss
+        'any'
     """
 
     loss: str = "in [0, 1]"
@@ -45,6 +49,15 @@ class Bound(ABC):
         certifies: True if the value is proved under these assumptions.
         holds_gamma: True if γ is a parameter of the bound, which training holds at a value that the rules choose; False if
             the slopes of the bound decide how much the divergence weighs.
+
+    Raises:
+        PactrainError: `n` is below 1, or `delta` is no probability.
+
+    Example:
+        >>> from pactrain.bounds import KL
+        >>> bound = KL(1000, delta=0.05)
+        >>> isinstance(bound, Bound), bound.name, bound.certifies, bound.assumptions.loss
+        (True, 'kl', True, 'in [0, 1]')
     """
 
     n: int
@@ -63,15 +76,41 @@ class Bound(ABC):
 
     @abstractmethod
     def __call__(self, losses: "Tensor", posterior: HasDivergence) -> Objective:
-        """The objective at per-example losses (or their mean) under one draw of `posterior`."""
+        """Make the objective of a training step.
+
+        Args:
+            losses: Per-example losses under one draw of `posterior`, or their mean; in the range that `assumptions` states.
+            posterior: A `Posterior`, or anything with `kl()` and `prior_log_std`.
+
+        Returns:
+            The bound at this draw; differentiate its `total`.
+        """
 
     @abstractmethod
     def terms(self, risk: float, kl: float, prior_log_std: "Tensor") -> Terms:
-        """The value at a risk, a divergence in nats and the prior's log-stds, split into its terms."""
+        """Evaluate the bound in float64, split into its terms.
+
+        Args:
+            risk: Mean loss under the posterior.
+            kl: KL(posterior ‖ prior) in nats.
+            prior_log_std: Log of the prior's stds, one per group; read by `Unbounded` alone.
+
+        Returns:
+            The value, its γ and its terms.
+        """
 
     @abstractmethod
     def kl_weight(self, risk: float, kl: float, held_gamma: float) -> float:
-        """How much a nat of KL weighs beside a unit of risk: at this point, or at the γ that is held if `holds_gamma`."""
+        """How much a nat of KL weighs beside a unit of risk.
+
+        Args:
+            risk: Mean loss under the posterior.
+            kl: KL(posterior ‖ prior) in nats.
+            held_gamma: The γ that training holds; read only if `holds_gamma`.
+
+        Returns:
+            The ratio of the bound's slopes at this point; 1/(γ n) at the γ that is held if `holds_gamma`.
+        """
 
 
 @dataclass(frozen=True)
@@ -86,18 +125,43 @@ class ScalarBound(Bound):
     Attributes:
         n: Number of examples.
         delta: Probability with which the bound may fail.
+
+    Example:
+        >>> class Plain(ScalarBound):
+        ...     name = "plain"
+        ...     def value(self, risk, kl):
+        ...         return risk + kl / self.n
+        ...     def slopes(self, risk, kl):
+        ...         return 1.0, 1 / self.n
+        >>> Plain(100).kl_weight(risk=0.2, kl=10.0, held_gamma=0.0)
+        0.01
     """
 
     @abstractmethod
     def value(self, risk: float, kl: float) -> float:
-        """The bound on the risk on new data; it may exceed 1 and is never clipped."""
+        """Evaluate the bound.
+
+        Args:
+            risk: Mean loss under the posterior.
+            kl: KL(posterior ‖ prior) in nats.
+
+        Returns:
+            An upper bound of the risk on new data; it may exceed 1 and is never clipped.
+        """
 
     @abstractmethod
     def slopes(self, risk: float, kl: float) -> tuple[float, float]:
-        """Partial derivatives of the value in risk and in KL."""
+        """Differentiate the value.
+
+        Args:
+            risk: Mean loss under the posterior.
+            kl: KL(posterior ‖ prior) in nats.
+
+        Returns:
+            The partial derivatives in the risk and in the KL.
+        """
 
     def __call__(self, losses: "Tensor", posterior: HasDivergence) -> Objective:
-        """The objective at per-example losses in [0, 1] (or their mean) under one draw of `posterior`."""
         risk, kl = losses.mean(), posterior.kl()
         at_risk, at_kl = float(risk.detach()), float(kl.detach())
         value = self.value(at_risk, at_kl)
@@ -106,18 +170,23 @@ class ScalarBound(Bound):
         return Objective(total, risk, (value - risk).detach(), kl, slope_risk / (slope_kl * self.n))
 
     def terms(self, risk: float, kl: float, prior_log_std: "Tensor") -> Terms:
-        """The value and the γ that its slopes amount to; all but the risk is the divergence's term."""
         total = self.value(risk, kl)
         slope_risk, slope_kl = self.slopes(_inside(risk), kl)
-        return Terms(total, slope_risk / (slope_kl * self.n), total - risk, 0.0)
+        return Terms(total, slope_risk / (slope_kl * self.n), total - risk, 0.0)  # the γ that its slopes amount to
 
     def kl_weight(self, risk: float, kl: float, held_gamma: float) -> float:
-        """The ratio of the slopes at this point."""
         slope_risk, slope_kl = self.slopes(_inside(risk), kl)
         return slope_kl / slope_risk
 
     def cost(self, kl: float) -> float:
-        """R = KL + ln(2√n/δ), the price that most bounds pay."""
+        """The price that most bounds pay.
+
+        Args:
+            kl: KL(posterior ‖ prior) in nats.
+
+        Returns:
+            R = KL + ln(2√n/δ).
+        """
         return kl + math.log(2 * math.sqrt(self.n) / self.delta)
 
 

@@ -22,6 +22,9 @@ class Catoni(ScalarBound):
         delta: Probability with which the bound may fail.
         beta: A positive number fixed in advance; None takes the best of `BETAS`, and δ is divided by their number.
 
+    Raises:
+        PactrainError: `n` is below 1, `delta` is no probability, or `beta` is not positive and finite.
+
     Example:
         >>> round(Catoni(10_000, 0.05, beta=1.0).value(risk=0.2, kl=500.0), 4)
         0.3503
@@ -41,7 +44,15 @@ class Catoni(ScalarBound):
         return -math.expm1(-beta * risk - (kl + nats) / self.n) / -math.expm1(-beta)
 
     def best_beta(self, risk: float, kl: float) -> float:
-        """The β that makes the bound smallest, or the one given."""
+        """Choose β.
+
+        Args:
+            risk: Mean loss under the posterior.
+            kl: KL(posterior ‖ prior) in nats.
+
+        Returns:
+            The β of the grid that makes the bound smallest, or the one given.
+        """
         if self.beta is not None:
             return self.beta
         return min(BETAS, key=lambda beta: self._at(beta, risk, kl))

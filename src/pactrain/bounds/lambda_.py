@@ -19,6 +19,9 @@ class Lambda(ScalarBound):
         delta: Probability with which the bound may fail.
         lam: λ, strictly between 0 and 2; None takes the best.
 
+    Raises:
+        PactrainError: `n` is below 1, `delta` is no probability, or `lam` lies outside (0, 2).
+
     Example:
         >>> round(Lambda(10_000, 0.05).value(risk=0.2, kl=500.0), 6)
         0.402208
@@ -34,7 +37,15 @@ class Lambda(ScalarBound):
             raise PactrainError(f"lam={self.lam} must lie strictly between 0 and 2")
 
     def best_lambda(self, risk: float, kl: float) -> float:
-        """The λ that makes the bound smallest, or the one given."""
+        """Choose λ.
+
+        Args:
+            risk: Mean loss under the posterior.
+            kl: KL(posterior ‖ prior) in nats.
+
+        Returns:
+            The λ that makes the bound smallest, or the one given.
+        """
         if self.lam is not None:
             return self.lam
         return 2 / (math.sqrt(2 * self.n * risk / self.cost(kl) + 1) + 1)

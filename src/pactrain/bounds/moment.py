@@ -74,7 +74,18 @@ class Moment:
     measured: int
 
     def psi(self, average: Average = "mfold", *, monotone: bool = True) -> Array:
-        """ψ[std, γ]; by default made non-decreasing in std, as a larger prior must not look cheaper by chance."""
+        """ψ as a table.
+
+        Args:
+            average: How the moments of the draws are averaged: "mean", "mfold" or "max".
+            monotone: Make it non-decreasing in the std, as a larger prior must not look cheaper by chance.
+
+        Returns:
+            ψ[std, γ].
+
+        Raises:
+            PactrainError: `average` is not known.
+        """
         draws = self.log_moments.shape[1]
         if average == "mean":
             table = np.logaddexp.reduce(self.log_moments, axis=1) - math.log(draws)
@@ -88,18 +99,38 @@ class Moment:
         return np.maximum.accumulate(table, axis=0) if monotone else table
 
     def k(self, average: Average = "mean", *, gamma_min: float = 0.0, gamma_max: float = math.inf) -> Array:
-        """The paper's K[std] = max over γ in [gamma_min, gamma_max] of ψ(γ)/γ²."""
+        """The paper's K.
+
+        Args:
+            average: As in `psi`.
+            gamma_min: Smallest γ.
+            gamma_max: Largest γ.
+
+        Returns:
+            K[std] = max over γ in [gamma_min, gamma_max] of ψ(γ)/γ².
+
+        Raises:
+            PactrainError: No γ of the scan lies between them.
+        """
         inside = gammas_between(self.gammas, gamma_min, gamma_max)
         return np.asarray((self.psi(average)[:, inside] / self.gammas[inside] ** 2).max(axis=1))
 
     def k_lemma(self) -> Array:
-        """The lemma's upper bound of K[std] for a non-negative loss: max{(E X)², Var X}, largest over draws."""
+        """The lemma's upper bound of K for a non-negative loss.
+
+        Returns:
+            max{(E X)², Var X} at each std, largest over draws.
+        """
         return np.asarray(np.maximum(self.means**2, self.variances).max(axis=1))
 
     def k_two_sided(self, log_std: float) -> float:
-        """Sub-Gaussian factor at the std nearest to `log_std`: the supremum of ψ(γ)/γ² over |γ| ≤ 1.
+        """Sub-Gaussian factor at one std; the side γ < 0 was scanned at γ = −1 and −½.
 
-        It is never below Var/2, the limit γ → 0; the side γ < 0 was scanned at γ = −1 and −½.
+        Args:
+            log_std: The nearest scanned log-std is taken.
+
+        Returns:
+            The supremum of ψ(γ)/γ² over |γ| ≤ 1, never below Var/2, the limit γ → 0.
         """
         at = int(np.abs(self.log_stds - log_std).argmin())
         small = self.gammas <= 1
@@ -108,25 +139,50 @@ class Moment:
         return float(max(right, left.max(), self.variances[at].mean() / 2))
 
     def loss(self) -> Array:
-        """Mean loss under the prior at each std."""
+        """Mean loss under the prior.
+
+        Returns:
+            One value per std.
+        """
         return np.asarray(self.means.mean(axis=1))
 
     def subset_error(self, log_std: float, gamma: float) -> float:
-        """Standard error that measuring on a subset of the examples brings to ψ(γ)/γ, in units of the loss, at the grid point
-        nearest to a std and a γ; zero where all examples were used."""
+        """Standard error that measuring on a subset of the examples brings to ψ(γ)/γ.
+
+        Args:
+            log_std: The nearest scanned log-std is taken.
+            gamma: The nearest γ of the grid is taken.
+
+        Returns:
+            The error in units of the loss; zero where all examples were used.
+        """
         at, column = int(np.abs(self.log_stds - log_std).argmin()), int(np.abs(np.log(self.gammas / gamma)).argmin())
         left = max(0.0, 1 - self.n_used / self.n)  # examples drawn without repetition
         return float(self.errors[at, column] / self.gammas[column] * math.sqrt(left))
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain lists and numbers, for JSON."""
+        """Turn the tables into values for JSON.
+
+        Returns:
+            Plain lists and numbers, by field.
+        """
         arrays = ("log_stds", "gammas", "log_moments", "means", "variances", "errors", "negative")
         counts = {name: getattr(self, name) for name in COUNTS}
         return counts | {name: getattr(self, name).tolist() for name in arrays}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Moment":
-        """The inverse of `to_dict`."""
+        """Read what `to_dict` has made.
+
+        Args:
+            values: Lists and numbers, by field.
+
+        Returns:
+            The moment.
+
+        Raises:
+            ValueError: The tables do not belong to one another.
+        """
         arrays = {k: np.asarray(v, dtype=np.float64) for k, v in values.items() if k not in COUNTS}
         measured = int(values.get("measured", arrays["means"].size))  # older files: all were
         made = cls(n=int(values["n"]), n_used=int(values["n_used"]), measured=measured, **arrays)

@@ -26,7 +26,14 @@ class ConstantMoment(ScalarBound):
     certifies = False
 
     def gamma(self, kl: float) -> float:
-        """The γ that makes the bound smallest."""
+        """Choose γ.
+
+        Args:
+            kl: KL(posterior ‖ prior) in nats.
+
+        Returns:
+            The γ in [gamma_min, gamma_max] that makes the bound smallest.
+        """
         ideal = math.sqrt((math.log(1 / self.delta) + kl) / (self.n * max(self.k, 1e-300)))
         return min(max(ideal, self.gamma_min), self.gamma_max)
 

@@ -26,6 +26,14 @@ class Objective(NamedTuple):
         complexity: What the bound charges beside the KL's term.
         kl: KL(posterior ‖ prior) in nats.
         gamma: The γ at which the bound is taken.
+
+    Example:
+        >>> import torch
+        >>> from pactrain import Posterior, bounds
+        >>> posterior = Posterior(torch.nn.Linear(3, 2))
+        >>> objective = bounds.Classic(1000)(torch.full((8,), 0.25), posterior)
+        >>> round(objective.risk.item(), 2), objective.kl.item()
+        (0.25, 0.0)
     """
 
     total: "Tensor"
@@ -43,6 +51,10 @@ class Terms(NamedTuple):
         gamma: The γ at which it is taken.
         kl_term: What the divergence and the confidence cost.
         complexity: What is charged beside them.
+
+    Example:
+        >>> Terms(total=0.5, gamma=2.0, kl_term=0.2, complexity=0.1).kl_term
+        0.2
     """
 
     total: float

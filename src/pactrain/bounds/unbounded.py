@@ -45,6 +45,15 @@ class Unbounded(Bound):
 
     Raises:
         PactrainError: An argument is out of its range, or the scan has no γ between `gamma_min` and `gamma_max`.
+
+    Example:
+        >>> from pactrain import Posterior, estimate_moment
+        >>> X = torch.randn(50, 3, generator=torch.Generator().manual_seed(0))
+        >>> data, posterior = (X, (X[:, 0] > 0).long()), Posterior(torch.nn.Linear(3, 2))
+        >>> bound = Unbounded(n=50, moment=estimate_moment(posterior, data, draws=2))
+        >>> terms = bound.terms(risk=0.4, kl=2.0, prior_log_std=posterior.prior_log_std)
+        >>> abs(terms.total - (0.4 + terms.kl_term + terms.complexity)) < 1e-12
+        True
     """
 
     _: KW_ONLY
@@ -93,7 +102,6 @@ class Unbounded(Bound):
         return psi if self.mode == "cgf" else (psi / self.gammas**2).amax(1, keepdim=True)
 
     def __call__(self, losses: Tensor, posterior: HasDivergence) -> Objective:
-        """The objective at per-example losses (or their mean) under one draw of `posterior`."""
         risk = losses.mean()
         kl = posterior.kl()
         gamma, complexity = self._gamma_and_complexity(kl.detach(), posterior.prior_log_std)
@@ -101,7 +109,6 @@ class Unbounded(Bound):
         return Objective(total, risk, complexity, kl, gamma)
 
     def terms(self, risk: float, kl: float, prior_log_std: Tensor) -> Terms:
-        """The bound in float64 at its best γ, with the divergence's term and the complexity at the prior's stds."""
         exact = torch.tensor(kl, dtype=torch.float64, device="cpu")
         with torch.no_grad():
             gamma, complexity = self._gamma_and_complexity(exact, prior_log_std)
@@ -109,11 +116,14 @@ class Unbounded(Bound):
         return Terms(risk + kl_term + float(complexity), gamma, kl_term, float(complexity))
 
     def kl_weight(self, risk: float, kl: float, held_gamma: float) -> float:
-        """1/(γ n) at the γ that is held."""
         return 1 / (held_gamma * self.n)
 
     def at_start(self) -> Tensor:
-        """The bound at initialisation for each scanned std: there the KL is zero and the risk is the scan's."""
+        """Evaluate the bound at initialisation, where the KL is zero and the risk is the scan's.
+
+        Returns:
+            The value for each scanned std.
+        """
         price = self.confidence_nats / (self.gammas * self.n)
         if self.mode == "cgf":
             extra = (price + self._table / self.gammas).amin(1)

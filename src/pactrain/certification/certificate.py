@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pactrain.certification.record import check_record
+from pactrain.certification.record import check_record, differences
 from pactrain.certification.statement import (
     COUNTING,
     END,
@@ -35,18 +35,28 @@ FORMAT = 4
 class Certificate:
     """What can be said about a trained posterior, each number with its label; all certified ones hold together with 1 − delta.
 
-    statements: the numbers.
-    delta:      probability with which any certified statement may fail.
-    n:          counted examples.
-    loss, seed: name of the loss; seed of all draws.
-    prior_source: where the initial weights come from, as the user, or `fit`, has stated.
-    caveats:    reasons why labels are missing.
-    notes:      other remarks.
-    budget:     the part of delta of each event that may fail.
-    measured:   how the risk was measured.
-    hashes:     fingerprints of the data, the prior's mean and the posterior.
-    versions:   what it was made with.
-    digest:     fingerprint of everything else; it shows accidents, not forgery: anybody can compute it.
+    Attributes:
+        statements: The numbers.
+        delta: Probability with which any certified statement may fail.
+        n: Counted examples.
+        loss: Name of the loss.
+        seed: Seed of all draws.
+        prior_source: Where the initial weights come from, as the user, or `fit`, has stated.
+        caveats: Reasons why labels are missing.
+        notes: Other remarks.
+        budget: The part of delta of each event that may fail.
+        measured: How the risk was measured.
+        hashes: Fingerprints of the data, the prior's mean and the posterior.
+        versions: What it was made with.
+        format: Version of the record's layout; other versions are refused.
+        digest: Fingerprint of everything else; it shows accidents, not forgery: anybody can compute it.
+
+    Example:
+        >>> certificate = Certificate((), delta=0.05, n=100, loss="cross_entropy", seed=0)
+        >>> certificate.confidence, certificate.recheck()
+        ('95 % confidence', True)
+        >>> print(certificate)
+        Nothing is claimed about this network on new data.
     """
 
     statements: tuple[Statement, ...]
@@ -74,11 +84,19 @@ class Certificate:
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     def recheck(self) -> bool:
-        """True if the record is consistent: see `problems`.  It says nothing about where the inputs come from."""
+        """Check the record's arithmetic; it says nothing about where the inputs come from.
+
+        Returns:
+            True if there are no `problems`.
+        """
         return not self.problems()
 
     def problems(self) -> list[str]:
-        """What is inconsistent in the record: a digest, a value, a label, a count, a δ."""
+        """List what is inconsistent in the record.
+
+        Returns:
+            One sentence per digest, value, label, count or δ that does not fit.
+        """
         found = []
         if self.digest != self._fingerprint():
             found.append("the record was changed after it was made: its digest does not fit")
@@ -93,12 +111,29 @@ class Certificate:
         return found
 
     def differences(self, other: "Certificate", *, tolerance: float = 0.0) -> list[str]:
-        """Fields in which `other`, the same certificate made again, differs; measured numbers may differ by `tolerance`."""
+        """Compare with a certificate that was made again.
+
+        Args:
+            other: The certificate made again.
+            tolerance: Largest difference of measured numbers, relative where they exceed 1.
+
+        Returns:
+            The fields that differ, with both values.
+        """
         mine, theirs = ({k: v for k, v in c.to_dict().items() if k != "digest"} for c in (self, other))
-        return _differences(mine, theirs, "", tolerance)
+        return differences(mine, theirs, "", tolerance)
 
     def best(self, quantity: str, predictor: str = RANDOMISED, *, label: Label | None = None) -> Statement | None:
-        """The smallest value stated of a quantity, at the end of training."""
+        """Find the smallest value stated of a quantity at the end of training.
+
+        Args:
+            quantity: What is bounded, such as "0-1 error".
+            predictor: Whose risk it is; see `Statement`.
+            label: Only statements with this label; None for all.
+
+        Returns:
+            The statement, or None if there is none.
+        """
         found = [
             s
             for s in self.statements
@@ -107,19 +142,37 @@ class Certificate:
         return min(found, key=lambda s: s.value, default=None)
 
     def prefers_prior(self) -> bool:
-        """True if, by the training rows, the smallest 0-1 error that is claimed is that of the prior's mean network."""
+        """Compare the trained network with the prior's by what the training rows prove.
+
+        Returns:
+            True if the smallest 0-1 error that is claimed is that of the prior's mean network.
+        """
         told = [
             s for s in self.statements if s.quantity == "0-1 error" and s.bound in COUNTING and s.label != "heuristic"
         ]
         return bool(told) and min(told, key=lambda s: s.value).predictor == PRIOR
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
+        """Turn the record into values for JSON.
+
+        Returns:
+            Plain values, by field.
+        """
         return json.loads(json.dumps(asdict(self), allow_nan=False))  # type: ignore[no-any-return]
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "Certificate":
-        """The inverse of `to_dict`."""
+        """Read what `to_dict` has made.
+
+        Args:
+            values: Plain values, by field.
+
+        Returns:
+            The certificate; its arithmetic is checked by `recheck`.
+
+        Raises:
+            PactrainError: The values are no certificate of this format.
+        """
         if not isinstance(values, dict) or "statements" not in values:
             raise PactrainError("this is not a certificate: it has no statements; training writes certificate.json")
         if values.get("format") != FORMAT:
@@ -137,7 +190,17 @@ class Certificate:
 
     @classmethod
     def read(cls, path: str | Path) -> "Certificate":
-        """Read a certificate from its JSON file."""
+        """Read a certificate from its JSON file.
+
+        Args:
+            path: The file.
+
+        Returns:
+            The certificate; its arithmetic is checked by `recheck`.
+
+        Raises:
+            PactrainError: The file cannot be read as a certificate.
+        """
         record = read_json(Path(path))
         try:
             return cls.from_dict(record)
@@ -145,7 +208,11 @@ class Certificate:
             raise PactrainError(f"{path} cannot be read as a certificate: {error}") from error
 
     def findings(self) -> list[Statement]:
-        """The best statement of each quantity and predictor at the end of training that claims something, the strongest first."""
+        """Select what is claimed at the end of training.
+
+        Returns:
+            The best statement of each quantity and predictor, the strongest first.
+        """
         kinds = dict.fromkeys((s.quantity, s.predictor) for s in self.statements)
         best = [self.best(*kind, label=label) for kind in kinds for label in ("certified", "estimated")]
         told = {(s.quantity, s.predictor): s for s in reversed(best) if s is not None}
@@ -163,11 +230,19 @@ class Certificate:
         return f"{100 * (1 - self.delta):.4g} % confidence"
 
     def claims(self) -> list[str]:
-        """What is claimed, the strongest first: ends of the sentence "On new data …", each with its label."""
+        """Put the findings into words.
+
+        Returns:
+            Ends of the sentence "On new data …", each with its label, the strongest first.
+        """
         return [f"{claim(s)} [{s.label}]" for s in self.findings()]
 
     def silence(self) -> list[str]:
-        """One sentence if the training rows prove nothing of something that could be proved."""
+        """Say what could be proved in principle, but not by these training rows.
+
+        Returns:
+            One sentence, or none.
+        """
         told = self.findings()
         silent = [q for q in _silent(self.statements, told) if told or not self.caveats]
         if not silent:
@@ -179,7 +254,11 @@ class Certificate:
         return lines_html(title, [line.strip() for line in lines])
 
     def remarks(self) -> list[str]:
-        """What stands against more, in sentences: caveats and notes."""
+        """Put caveats and notes into words.
+
+        Returns:
+            One sentence each.
+        """
         caveats = [f"{_TAKES[c.label]}: {c.reason}." for c in self.caveats]
         return [*caveats, *(f"Note: {note}." for note in self.notes)]
 
@@ -244,22 +323,3 @@ def spent_delta(statements: Sequence[Statement]) -> float:
         elif s.bound in PROVEN:
             draws += s.inputs["delta_bound"]
     return sum(bounds.values()) + draws
-
-
-def _differences(mine: Any, theirs: Any, path: str, tolerance: float) -> list[str]:
-    """Where two JSON values differ, by path."""
-    if isinstance(mine, dict) and isinstance(theirs, dict):
-        keys = list(dict.fromkeys([*mine, *theirs]))
-        return [d for k in keys for d in _differences(mine.get(k), theirs.get(k), f"{path}.{k}".lstrip("."), tolerance)]
-    if isinstance(mine, list) and isinstance(theirs, list) and len(mine) == len(theirs):
-        pairs = enumerate(zip(mine, theirs, strict=True))
-        return [d for i, (a, b) in pairs for d in _differences(a, b, f"{path}[{i}]", tolerance)]
-    measured = isinstance(mine, float) and isinstance(theirs, float) and not _given(path)
-    if measured and abs(mine - theirs) <= tolerance * max(1.0, abs(mine)):
-        return []
-    return [] if mine == theirs and type(mine) is type(theirs) else [f"{path}: stored {mine!r}, made again {theirs!r}"]
-
-
-def _given(path: str) -> bool:
-    """True for numbers that follow from the settings alone, so that every machine has the same: δ and its parts."""
-    return path.startswith("budget.") or path.rpartition(".")[2].startswith("delta")

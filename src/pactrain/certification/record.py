@@ -93,3 +93,22 @@ def _finite(value: Any) -> bool:
 def _expect(condition: bool, message: str) -> None:
     if not condition:
         raise PactrainError(f"this is not a certificate: {message}")
+
+
+def differences(mine: Any, theirs: Any, path: str, tolerance: float) -> list[str]:
+    """Where two JSON values differ, by path."""
+    if isinstance(mine, dict) and isinstance(theirs, dict):
+        keys = list(dict.fromkeys([*mine, *theirs]))
+        return [d for k in keys for d in differences(mine.get(k), theirs.get(k), f"{path}.{k}".lstrip("."), tolerance)]
+    if isinstance(mine, list) and isinstance(theirs, list) and len(mine) == len(theirs):
+        pairs = enumerate(zip(mine, theirs, strict=True))
+        return [d for i, (a, b) in pairs for d in differences(a, b, f"{path}[{i}]", tolerance)]
+    measured = isinstance(mine, float) and isinstance(theirs, float) and not _given(path)
+    if measured and abs(mine - theirs) <= tolerance * max(1.0, abs(mine)):
+        return []
+    return [] if mine == theirs and type(mine) is type(theirs) else [f"{path}: stored {mine!r}, made again {theirs!r}"]
+
+
+def _given(path: str) -> bool:
+    """True for numbers that follow from the settings alone, so that every machine has the same: δ and its parts."""
+    return path.startswith("budget.") or path.rpartition(".")[2].startswith("delta")

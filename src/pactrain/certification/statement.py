@@ -139,8 +139,9 @@ FORMULAS: dict[str, Callable[..., float]] = {
 class Caveat:
     """A reason why statements about the training examples carry no better label than `label`.
 
-    reason: what is the matter, and what to do about it.
-    label:  the best label that remains; "certified" makes it a remark that takes nothing away.
+    Attributes:
+        reason: What is the matter, and what to do about it.
+        label: The best label that remains; "certified" makes it a remark that takes nothing away.
     """
 
     reason: str
@@ -151,15 +152,21 @@ class Caveat:
 class Statement:
     """One number with its label, the predictor it covers, and all that is needed to compute it again.
 
-    quantity:        what is bounded ("0-1 error", "clipped loss", …).
-    predictor:       `RANDOMISED`, `DRAWN`, `MEAN` or `PRIOR`.
-    label:           "certified", "estimated" or "heuristic"; a vacuous statement is always heuristic.
-    bound:           the formula, a key of `FORMULAS`.
-    value:           the bound.
-    inputs:          the arguments of the formula.
-    prior:           how a learned prior was paid for.
-    when:            the moment of training that it is about.
-    constant_answer: what the best constant answer has on the same rows; None where that is not known.
+    Attributes:
+        quantity: What is bounded ("0-1 error", "clipped loss", …).
+        predictor: `RANDOMISED`, `DRAWN`, `MEAN`, `PRIOR` or `SEQUENCE`.
+        label: "certified", "estimated" or "heuristic"; a vacuous statement is always heuristic.
+        bound: The formula, a key of `FORMULAS`.
+        value: The bound.
+        inputs: The arguments of the formula.
+        prior: How a learned prior was paid for.
+        when: The moment of training that it is about.
+        constant_answer: What the best constant answer has on the same rows; None where that is not known.
+
+    Example:
+        >>> inputs = {"errors": 3, "n": 100, "delta_bound": 0.05}
+        >>> Statement("0-1 error", MEAN, "certified", "test set", 0.08, inputs).recompute() < 0.08
+        True
     """
 
     quantity: str
@@ -178,7 +185,14 @@ class Statement:
         return self.constant_answer is not None and self.value >= self.constant_answer
 
     def recompute(self) -> float:
-        """The value, computed again from the inputs."""
+        """Compute the value again from the inputs.
+
+        Returns:
+            The value, which a consistent record has bit for bit.
+
+        Raises:
+            PactrainError: The inputs do not fit the formula.
+        """
         try:
             return FORMULAS[self.bound](**self.inputs)
         except (KeyError, TypeError, ValueError, ArithmeticError) as error:
