@@ -59,13 +59,19 @@ def own_methods(kind: type) -> Iterator[tuple[str, Any]]:
     for name in dir(kind):
         member = inspect.getattr_static(kind, name)
         function = getattr(member, "__func__", member)
-        if inspect.isfunction(function) and not name.startswith("_") and function.__module__.startswith("pactrain"):
+        if (
+            inspect.isfunction(function)
+            and (name == "__call__" or name[0] != "_")
+            and function.__module__.startswith("pactrain")
+        ):
             yield f"{kind.__qualname__}.{name}", getattr(kind, name)
 
 
 def fields(kind: type) -> list[str]:
     """Public fields of a dataclass or a named tuple."""
-    names = [f.name for f in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else getattr(kind, "_fields", ())
+    names = (
+        [f.name for f in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else getattr(kind, "_fields", ())
+    )
     return [name for name in names if not name.startswith("_")]
 
 
@@ -77,12 +83,19 @@ def gaps(name: str, thing: Any) -> Iterator[str]:
         yield f"{name}: begins {first!r}"
     if inspect.isclass(thing):
         wanted = fields(thing) or parameters(thing.__init__)
+        code = getattr(thing, "__post_init__", None)
     else:
-        wanted = parameters(thing)
+        wanted, code = parameters(thing), thing
         returns = inspect.signature(thing).return_annotation
         if returns not in (None, "None", inspect.Signature.empty) and not re.search(r"^(Returns|Yields):$", text, re.M):
             yield f"{name}: no Returns"
-    yield from (f"{name}: {part} is not described" for part in wanted if not re.search(rf"^    \**{part}( \(.*\))?: \S", text, re.M))
+    if code and re.search(r"^ +raise ", inspect.getsource(code), re.M) and "\nRaises:\n" not in text:
+        yield f"{name}: no Raises"
+    yield from (
+        f"{name}: {part} is not described"
+        for part in wanted
+        if not re.search(rf"^    \**{part}( \(.*\))?: \S", text, re.M)
+    )
 
 
 def parameters(function: Any) -> list[str]:
@@ -104,6 +117,9 @@ def test_everything_public_is_described(thing: Any) -> None:
 def test_gaps_are_found() -> None:
     def odd(number: int) -> int:
         """Is it odd?"""
+        if number < 0:
+            raise ValueError
         return number % 2
 
-    assert list(gaps("odd", odd)) == ["odd: begins 'Is it odd?'", "odd: no Returns", "odd: number is not described"]
+    begins = "odd: begins 'Is it odd?'"
+    assert list(gaps("odd", odd)) == [begins, "odd: no Returns", "odd: no Raises", "odd: number is not described"]

@@ -46,6 +46,9 @@ class Settings:
         steps: The length in steps.
         schedule: "constant" or "cosine".
 
+    Raises:
+        PactrainError: A setting is not known or out of its range.
+
     Example:
         >>> Settings("adamw", lr=0.01, weight_decay=0.1).rate(step=0, steps=100)
         0.01
@@ -78,13 +81,27 @@ class Settings:
             raise PactrainError(f"batch_size, epochs and steps must be at least 1: {self}")
 
     def length(self, an_epoch: int) -> int:
-        """Number of steps with so many of them in an epoch."""
+        """The length of the training.
+
+        Args:
+            an_epoch: Steps in an epoch.
+
+        Returns:
+            Number of steps.
+        """
         if self.steps is not None:
             return self.steps
         return an_epoch * (AUTO.stage1_epochs(an_epoch) if self.epochs is None else self.epochs)
 
     def make_optimizer(self, parameters: list[nn.Parameter]) -> torch.optim.Optimizer:
-        """The torch optimiser."""
+        """Make the torch optimiser.
+
+        Args:
+            parameters: What it trains.
+
+        Returns:
+            The optimiser.
+        """
         fused = all(p.is_floating_point() for p in parameters)  # half the time of a step of a small network
         if self.optimizer == "sgd":
             return torch.optim.SGD(
@@ -94,7 +111,15 @@ class Settings:
         return kind(parameters, lr=self.lr, weight_decay=self.weight_decay, fused=fused)
 
     def rate(self, step: int, steps: int) -> float:
-        """The learning rate of a step, counted from 0."""
+        """The learning rate of a step.
+
+        Args:
+            step: Number of the step, counted from 0.
+            steps: Number of all steps.
+
+        Returns:
+            The rate.
+        """
         return self.lr if self.schedule == "constant" else 0.5 * self.lr * (1 + math.cos(math.pi * step / steps))
 
 

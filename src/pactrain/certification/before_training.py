@@ -29,6 +29,9 @@ class Described:
         config: Anything to be kept with the configuration of the run.
         preprocess: How raw rows become those of the data (see `runs/prediction.py`); `result.predict` then takes raw rows.
 
+    Raises:
+        PactrainError: `caveats` are no texts, or JSON cannot hold `config`.
+
     Example:
         >>> Described([1, 2], caveats=["the rows come from one patient"]).caveats
         ['the rows come from one patient']
@@ -49,7 +52,14 @@ class Described:
 
     @classmethod
     def of(cls, data: Any) -> "Described":
-        """The data as it is, if it is described already; otherwise with nothing known about it."""
+        """Wrap data that is not described yet.
+
+        Args:
+            data: Data in any form that `fit` takes, or a `Described`.
+
+        Returns:
+            The `Described` that was given, or one that knows nothing about the data.
+        """
         return data if isinstance(data, cls) else cls(data)
 
 

@@ -247,7 +247,9 @@ class Certificate:
         silent = [q for q in _silent(self.statements, told) if told or not self.caveats]
         if not silent:
             return []
-        return [f"From the {self.n:,} training rows alone nothing useful can be proved about the {_listed(silent)}."]
+        return [
+            f"From the {self.n:,} training rows alone nothing useful can be proved about the {' or the '.join(silent)}."
+        ]
 
     def _repr_html_(self) -> str:
         title, *lines = str(self).splitlines()
@@ -277,13 +279,6 @@ def _silent(statements: Sequence[Statement], told: Sequence[Statement]) -> list[
         if best.vacuous:
             shown.append(shortfall(best))
     return shown
-
-
-def _listed(parts: Sequence[str]) -> str:
-    return " or the ".join(parts)
-
-
-# -- consistency -------------------------------------------------------------------------------------------------------
 
 
 def _wrong(s: Statement, n: int, allowed: int) -> list[str]:

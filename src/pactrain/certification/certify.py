@@ -98,6 +98,12 @@ def certify(
 
     Raises:
         PactrainError: An argument is out of its range, or the data does not fit the network.
+
+    Example:
+        >>> X = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
+        >>> certificate = certify(Posterior(nn.Linear(3, 2)), (X, (X[:, 0] > 0).long()), draws=50)
+        >>> certificate.n, certificate.recheck()
+        (64, True)
     """
     check_share("delta", delta, "0.05 means 95 % confidence")
     check_whole("draws", draws, 1)

@@ -35,7 +35,22 @@ Pair = tuple[Tensor, Tensor]
 
 @dataclass(frozen=True)
 class ImageSet:
-    """Training and test images as bytes of shape (n, channels, side, side), and their classes."""
+    """Training and test images with their classes.
+
+    Attributes:
+        name: Of the set.
+        classes: Names of the classes.
+        x_train: Training images as bytes of shape (n, channels, side, side).
+        y_train: Their class numbers.
+        x_test: Test images, likewise.
+        y_test: Their class numbers.
+
+    Example:
+        >>> pixels, labels = torch.full((2, 1, 28, 28), 255, dtype=torch.uint8), torch.tensor([0, 1])
+        >>> x, y = ImageSet("white", ("a", "b"), pixels, labels, pixels, labels).train
+        >>> x.shape, x.max().item()
+        (torch.Size([2, 1, 28, 28]), 1.0)
+    """
 
     name: str
     classes: tuple[str, ...]
@@ -56,13 +71,30 @@ class ImageSet:
 
 
 def scaled(images: Tensor) -> Tensor:
-    """Bytes as numbers of about unit size; the same ones for every set of as many channels."""
+    """Bytes as numbers of about unit size, by constants that depend on the number of channels alone."""
     center, spread = GREY if images.shape[1] == 1 else COLOUR
     return (images.float() - center) / spread
 
 
 def load_images(name: str, root: str | Path | None = None, *, progress: Callback = silent) -> ImageSet:
-    """mnist, fashion_mnist, cifar10 or cifar100, found as all data is, or downloaded."""
+    """Read a set of images by name; it is downloaded if it is not there.
+
+    Args:
+        name: "mnist", "fashion_mnist", "cifar10" or "cifar100".
+        root: Folder of data sets; by default the one that `pactrain data` uses.
+        progress: Hears of the download.
+
+    Returns:
+        The images and their classes.
+
+    Raises:
+        DataError: There is no such set, or its files cannot be had or read.
+
+    Example:
+        >>> load_images("letters")
+        Traceback (most recent call last):
+        pactrain.runtime.errors.DataError: there is no set of images 'letters'; use one of mnist, fashion_mnist, cifar10, cifar100
+    """
     if name not in NAMES:
         raise DataError(f"there is no set of images {name!r}; use one of {', '.join(NAMES)}")
     fetch(entry_of(name), root, progress=progress)  # nothing if it is here

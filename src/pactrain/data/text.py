@@ -34,11 +34,25 @@ Text = str | tuple[str, str]
 def embed(
     texts: Sequence[Text], *, encoder: str = DEFAULT, told: Callable[[int, int], None] | None = None
 ) -> NDArray[Any]:
-    """Features of texts, or of pairs of texts, one row each.
+    """Compute features of texts, or of pairs of texts, with a frozen encoder; they are kept on disk.
 
-    encoder: a folder, a name on the Hugging Face hub, or the default, a package that carries its weights.  One made for sentences (of
-             sentence-transformers) reads the two texts of a pair apart, and the features compare them; others read them together.
-    told:    called with (texts done, texts in all); for pairs that are read apart, for the first texts and then for the second.
+    Args:
+        texts: Strings, or pairs of strings.
+        encoder: A folder, a name on the Hugging Face hub, or the default, a package that carries its weights.  One made for
+            sentences (of sentence-transformers) reads the two texts of a pair apart, and the features compare them; others
+            read them together.
+        told: Called with (texts done, texts in all); for pairs that are read apart, for the first texts and then for the second.
+
+    Returns:
+        One row of features per text or pair.
+
+    Raises:
+        DataError: There is no text, or the encoder cannot be found.
+
+    Example:
+        >>> embed(["a text", ""], encoder="no such folder")
+        Traceback (most recent call last):
+        pactrain.runtime.errors.DataError: ...
     """
     texts = _checked(texts)
     folder = encoder_folder(encoder)

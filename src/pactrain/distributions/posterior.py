@@ -203,6 +203,9 @@ class Posterior(RandomWeights):
         Args:
             shift: Flat; None leaves it to the caller to change the weights.
 
+        Yields:
+            Nothing.
+
         Raises:
             PactrainError: Inside another such block, or one of `sampled()`.
         """
@@ -228,28 +231,41 @@ class Posterior(RandomWeights):
 
         Args:
             generator: Where it comes from, torch's own if None.
+
+        Returns:
+            A flat vector.
         """
         return fill_normal(torch.empty_like(self.log_std, requires_grad=False), generator)
 
     # -- the divergence --------------------------------------------------------------------------------------------
 
     def kl(self) -> Tensor:
-        """KL(Q‖P) in nats, float64, differentiable in means, log-stds and prior log-stds."""
+        """The divergence from the prior.
+
+        Returns:
+            KL(Q‖P) in nats, float64, differentiable in means, log-stds and prior log-stds.
+        """
         return divergence.kl(self)
 
     def kl_by_group(self, prior_log_std: Tensor | None = None) -> Tensor:
-        """KL of each group in nats, float64.
+        """The divergence from the prior, group by group.
 
         Args:
             prior_log_std: Prior log-stds, one per group; by default the posterior's own.
+
+        Returns:
+            KL in nats, float64, one entry per group.
         """
         return divergence.kl_by_group(self, self.prior_log_std if prior_log_std is None else prior_log_std)
 
     def log_ratio(self, noise: Tensor, prior_log_std: Tensor) -> float:
-        """ln dQ/dP at the draw mean + std·noise.
+        """Logarithm of the density ratio at one draw.
 
         Args:
             noise: Flat, as from `fresh_noise`.
             prior_log_std: Prior log-stds, one per group.
+
+        Returns:
+            ln dQ/dP at mean + std·noise, in nats.
         """
         return divergence.log_ratio(self, noise, prior_log_std)

@@ -61,6 +61,9 @@ class Prior:
         Args:
             std: The standard deviation of all groups.
             source: Where the weights at its centre come from.
+
+        Returns:
+            A copy that keeps this std.
         """
         return replace(self, std=std, learn=False, source=source)
 

@@ -85,17 +85,29 @@ class RandomWeights(nn.Module):
         return sum(t.numel() * t.element_size() for t in held if t is not None)
 
     def means(self) -> list[nn.Parameter]:
-        """The model's parameters that are random, in the order of the flat vectors."""
+        """The model's parameters that are random.
+
+        Returns:
+            The parameters, in the order of the flat vectors.
+        """
         return self._layout.params()
 
     @torch.no_grad()
     def flat_means(self) -> Tensor:
-        """The means as one vector, also while the model holds a draw; not to be written to."""
+        """The means as one vector, also while the model holds a draw.
+
+        Returns:
+            A flat vector, not to be written to.
+        """
         return self._draw.means if self._draw is not None else self._layout.read()
 
     @torch.no_grad()
     def mean_shift(self) -> Tensor:
-        """Mean minus prior mean, flat."""
+        """How far the means have moved from the prior's.
+
+        Returns:
+            Mean minus prior mean, flat.
+        """
         means = self.flat_means()
         return means.sub_(self.prior_mean) if self._draw is None else means - self.prior_mean
 
@@ -113,7 +125,11 @@ class RandomWeights(nn.Module):
 
     @torch.no_grad()
     def mean_std(self) -> dict[str, float]:
-        """Mean posterior standard deviation of each group."""
+        """Mean posterior standard deviation of each group.
+
+        Returns:
+            The stds by the name of the group.
+        """
         sums = [
             sum(float(self.log_std[part].exp().sum(dtype=torch.float64)) for part in pieces(at))
             for at in self.group_slices
@@ -123,7 +139,11 @@ class RandomWeights(nn.Module):
 
     @torch.no_grad()
     def prior_std(self) -> dict[str, float]:
-        """Prior standard deviation of each group, in the units of its weights."""
+        """Prior standard deviation of each group.
+
+        Returns:
+            The stds by the name of the group, in the units of its weights.
+        """
         return dict(zip(self.groups, self.prior_log_std.exp().tolist(), strict=True))
 
     # -- changing them ---------------------------------------------------------------------------------------------
@@ -151,7 +171,11 @@ class RandomWeights(nn.Module):
 
     @torch.no_grad()
     def snapshot(self) -> Snapshot:
-        """A copy of means, log-stds and prior log-stds."""
+        """Copy means, log-stds and prior log-stds.
+
+        Returns:
+            The copy, for `restore`.
+        """
         return Snapshot(self._layout.read(), self.log_std.detach().clone(), self.prior_log_std.detach().clone())
 
     @torch.no_grad()
@@ -199,7 +223,11 @@ class RandomWeights(nn.Module):
         super()._load_from_state_dict(state_dict, prefix, *args)
 
     def extra_repr(self) -> str:
-        """The sizes, for `repr`."""
+        """The sizes, for `repr`.
+
+        Returns:
+            Numbers of weights, groups and bytes.
+        """
         return f"{self.num_weights:,} random weights in {len(self.groups)} groups, {self.num_bytes:,} bytes"
 
 

@@ -210,7 +210,25 @@ MODELS: dict[str, type[nn.Module]] = {"gcn": GCN, "gat": GAT, "sage": SAGE, "app
 
 
 def graph_model(name: str, inputs: int, outputs: int, *, dropout: float = 0.0, seed: int = 0) -> nn.Module:
-    """A network of the paper by name, its initial weights drawn from `seed`."""
+    """Build a graph network of the paper by its name.
+
+    Args:
+        name: "gcn", "gat", "sage" or "appnp".
+        inputs: Features of a node.
+        outputs: Number of classes.
+        dropout: Rate of dropout while training.
+        seed: Decides the initial weights.
+
+    Returns:
+        The network, which takes a torch-geometric `Data`.
+
+    Raises:
+        PactrainError: There is no such network.
+
+    Example:
+        >>> type(graph_model("gcn", inputs=8, outputs=3)).__name__
+        'GCN'
+    """
     if name not in MODELS:
         raise PactrainError(f"there is no graph network {name!r}; use one of {', '.join(MODELS)}")
     make: Callable[..., nn.Module] = MODELS[name]

@@ -23,6 +23,11 @@ class Batches(ABC):
     Attributes:
         transform: What changes the inputs of training batches, and of no others; None if nothing does.
         counts: How often the training objective counts an example: once, unless a heuristic for augmented data says otherwise.
+
+    Example:
+        >>> batches: Batches = TensorBatches((torch.zeros(10, 3), torch.zeros(10)), batch_size=5)
+        >>> batches.steps, [len(x) for x, y in batches.epoch(seed=0)], [len(x) for x, y in batches.chunks(4)]
+        (2, [5, 5], [4, 4, 2])
     """
 
     transform: Transform | None = None
@@ -40,23 +45,56 @@ class Batches(ABC):
 
     @abstractmethod
     def epoch(self, seed: int) -> Iterator[Any]:
-        """Training batches of one epoch."""
+        """Shuffle the examples for one epoch of training.
+
+        Args:
+            seed: Decides the order, and how inputs are changed.
+
+        Returns:
+            Training batches.
+        """
 
     @abstractmethod
     def ordered(self) -> Iterator[Any]:
-        """Every example once."""
+        """Go through every example once, in order.
+
+        Returns:
+            Batches of a size for measuring.
+        """
 
     def chunks(self, size: int) -> Iterator[Any]:
-        """Every example once, `size` at a time where they are rows of tensors."""
+        """Go through every example once, in order, a few at a time.
+
+        Args:
+            size: Rows in a batch; the user's own batches stay as they are.
+
+        Returns:
+            Batches.
+        """
         return self.ordered()
 
     @abstractmethod
     def subset(self, examples: int, seed: int) -> list[Any]:
-        """Batches that hold about `examples` examples chosen at random."""
+        """Choose examples at random.
+
+        Args:
+            examples: About how many.
+            seed: Decides which.
+
+        Returns:
+            Batches that hold them.
+        """
 
     @abstractmethod
     def mapped(self, change: Callable[[Any], Any]) -> Self:
-        """The same data with each batch changed by a function that treats its rows independently."""
+        """Change every batch.
+
+        Args:
+            change: Function of a batch that treats its rows independently.
+
+        Returns:
+            Batches of the changed data, of the type of these.
+        """
 
 
 class TensorBatches(Batches):
@@ -118,7 +156,6 @@ class TensorBatches(Batches):
         return self.chunks(EVALUATION_BATCH)
 
     def chunks(self, size: int) -> Iterator[tuple[Tensor, ...]]:
-        """Every example once, `size` at a time."""
         starts = list(range(0, len(self), size))
         if len(starts) > 1 and len(self) - starts[-1] == 1 < size:
             starts.pop()  # BatchNorm cannot take a single row
@@ -145,7 +182,7 @@ class TensorBatches(Batches):
         return changed
 
     def reordered(self, order: Tensor) -> Self:
-        """The same rows in this order."""
+        """All rows in this order."""
         index = order.to(self.tensors[0].device)
         return self.mapped(lambda _: self._rows(index))
 

@@ -8,7 +8,8 @@ from typing import Any, ClassVar, Literal
 from torch import Tensor
 
 from pactrain.problem.call_network import Predict, integers_beside_inputs, predict_batch
-from pactrain.runtime.errors import DataError, PactrainError
+from pactrain.problem.target_checks import check_classes, check_labels
+from pactrain.runtime.errors import PactrainError
 from pactrain.runtime.gave_up import refusing
 
 PerExample = Callable[[Tensor, Tensor], Tensor]
@@ -68,12 +69,28 @@ class Loss:
     """True if an example has several labels, each of which is there or not."""
 
     def __call__(self, predict: Predict, batch: Any) -> Tensor:
-        """Per-example losses of a batch."""
+        """Compute the losses of a batch.
+
+        Args:
+            predict: The network, or a function in its place.
+            batch: A batch of the data, as the network's loader gives it.
+
+        Returns:
+            One loss per example.
+        """
         output, target = self.read(predict, batch)
         return self.rows(self.per_example(output, target), target)
 
     def read(self, predict: Predict, batch: Any) -> tuple[Tensor, Tensor]:
-        """The network's output on a batch, its classes in dimension 1, and the target in the type that the loss takes."""
+        """Call the network on a batch.
+
+        Args:
+            predict: The network, or a function in its place.
+            batch: A batch of the data, as the network's loader gives it.
+
+        Returns:
+            Its output, with classes in dimension 1, and the target in the type that the loss takes.
+        """
         output, target = predict_batch(predict, batch)
         if self.class_dim != 1 and output.ndim > 2:
             output = output.movedim(self.class_dim, 1)
@@ -86,7 +103,18 @@ class Loss:
         return output, target.long() if self.task == "classification" else target.to(output.dtype)
 
     def with_score(self, predict: Predict, batch: Any) -> tuple[Tensor, Tensor | None]:
-        """Per-example losses, and per-example 0-1 errors (classification) or squared errors (regression); None if the task is not known."""
+        """Compute losses and scores of a batch.
+
+        Args:
+            predict: The network, or a function in its place.
+            batch: A batch of the data, as the network's loader gives it.
+
+        Returns:
+            Per-example losses, and 0-1 errors (classification) or squared errors (regression); None if the task is not known.
+
+        Raises:
+            DataError: The target does not belong to the network's classes.
+        """
         output, target = self.read(predict, batch)
         if self.task == "classification":
             check_classes(output, target, self.name, self.ignore)
@@ -101,14 +129,29 @@ class Loss:
         return losses, per_row((output.reshape(target.shape) - target).double().mul(self.unit).square())
 
     def rows(self, values: Tensor, target: Tensor) -> Tensor:
-        """One value per example: the mean over its pixels, tokens or outputs, of classes over those that have a label."""
+        """Average the values within each example.
+
+        Args:
+            values: Losses or errors; the first dimension is that of the examples.
+            target: Their targets.
+
+        Returns:
+            Means over pixels, tokens or outputs; of classes, over those that have a label.
+        """
         if values.ndim <= 1 or self.task != "classification" or values.shape != target.shape:
             return per_row(values)
         labelled = (target != self.ignore).flatten(1)
         return (values.flatten(1) * labelled).sum(1) / labelled.sum(1).clamp(min=1)
 
     def names_classes(self, batch: Any) -> bool:
-        """True if classes are predicted; where the task is not known, if integers stand beside the inputs."""
+        """Tell classification from regression.
+
+        Args:
+            batch: A batch of the data, as the network's loader gives it.
+
+        Returns:
+            True if classes are predicted; where the task is not known, if integers stand beside the inputs.
+        """
         return integers_beside_inputs(batch) if self.task is None else self.task == "classification"
 
     @property
@@ -147,7 +190,11 @@ class Loss:
         raise _unlimited(self.name)
 
     def guarded(self) -> "Loss":
-        """The loss with the user's part of it guarded by `refusing`."""
+        """Guard the user's part of the loss by `refusing`.
+
+        Returns:
+            The guarded loss.
+        """
         return replace(self, per_example=refusing(self.per_example))
 
 
@@ -255,50 +302,6 @@ def per_example(loss: Loss, predict: Predict, batch: Any) -> Tensor:
             "(reduction='none'), because the bound counts examples and looks at their spread"
         )
     return losses
-
-
-def check_classes(output: Tensor, target: Tensor, name: str, ignore: int) -> None:
-    """Refuse outputs and targets that do not belong to classes.
-
-    Raises:
-        DataError: With what does not fit, and what to do.
-    """
-    if output.ndim < 2 or output.shape[1] < 2:
-        raise DataError(
-            f"{name} needs one score for each class, two at least; the network's output has shape {tuple(output.shape)} "
-            "(whole numbers as targets are taken for classes; where they are amounts, pass loss='mse'; for one logit and "
-            "targets of 0 and 1, loss='binary_cross_entropy')"
-        )
-    if target.is_floating_point() and target.shape == output.shape:  # probabilities of the classes
-        return
-    if target.shape != output.shape[:1] + output.shape[2:]:
-        raise DataError(
-            f"the target has shape {tuple(target.shape)} and the output {tuple(output.shape)}, its classes in dimension 1; "
-            "the target must hold one class number an example (or pixel, or token)"
-        )
-    labelled = target != ignore
-    if not bool(labelled.reshape(len(target), -1).any(1).all()):
-        row = int((~labelled.reshape(len(target), -1).any(1)).nonzero()[0])
-        raise DataError(f"row {row} of a batch has no label but {ignore}, which stands for none; drop such rows")
-    low, high = int(target[labelled].min()), int(target[labelled].max())
-    if low < 0 or high >= output.shape[1]:
-        raise DataError(
-            f"the classes are {low} to {high}; a network with {output.shape[1]} scores knows 0 to {output.shape[1] - 1}"
-        )
-
-
-def check_labels(target: Tensor) -> None:
-    """Refuse labels outside [0, 1].
-
-    Raises:
-        DataError: With the range that was found.
-    """
-    low, high = float(target.min()), float(target.max())
-    if low < 0 or high > 1:
-        raise DataError(
-            f"the targets go from {low:g} to {high:g}; labels are 0 (not there) or 1 (there). "
-            "Where they are amounts, pass loss='mse'"
-        )
 
 
 def _unlimited(name: str) -> PactrainError:

@@ -61,6 +61,14 @@ class Prediction:
             set says that every class fits worse than classes usually do.
         classes: Names of the classes, in the order of the columns.
         guarantee: What is known about the coverage, with its label.
+
+    Example:
+        >>> import pactrain
+        >>> X = torch.linspace(-1, 1, 60)[:, None]
+        >>> result = pactrain.fit(nn.Linear(1, 1), (X, 2 * X[:, 0]), budget="3 epochs")
+        >>> prediction = result.predict(X[:5])
+        >>> prediction.values.shape, prediction.spread.shape, prediction.probabilities
+        ((5,), (5,), None)
     """
 
     values: NDArray[Any]

@@ -84,6 +84,9 @@ class Result:
         Args:
             out: The file; by default report.html in the run folder, or a temporary file where there is none.
 
+        Returns:
+            The page, with its `path` and `html`.
+
         Raises:
             PactrainError: The page cannot be made of this result, or not written there.
         """
@@ -126,5 +129,9 @@ class Result:
         return predictor(X, coverage=coverage, draws=draws)
 
     def drawn(self) -> nn.Module:
-        """The one drawn network that the certificate covers: a copy of the model at one draw of its weights."""
+        """Draw the one network that the certificate covers.
+
+        Returns:
+            A copy of the model at one draw of its weights, with the certificate's seed.
+        """
         return self.posterior.drawn(self.certificate.seed)

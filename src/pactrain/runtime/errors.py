@@ -28,7 +28,16 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 class PactrainError(Exception):
-    """Anything pactrain refuses to do, with the way out in the message."""
+    """Anything pactrain refuses to do, with the way out in the message.
+
+    Example:
+        >>> import pactrain
+        >>> try:
+        ...     pactrain.Prior(per="neuron")
+        ... except pactrain.PactrainError as error:
+        ...     print(error)
+        prior per='neuron' is not known; ...
+    """
 
 
 class DataError(PactrainError, ValueError):

@@ -10,9 +10,10 @@ class Event:
     """One step of progress.
 
     Attributes:
-        phase: "prior" (training of the prior with `prior_data`), "scan" (the prior is measured), "train", "certify" (the risk is
-            measured), "runs" (a plan of several runs) or "download".
-        done: Steps of the phase that are done: epochs, networks, draws, runs or bytes.
+        phase: "prior" (training of the prior with `prior_data`), "scan" (the prior is measured), "train", "block" (a progressive
+            certificate has judged the network by a block of rows), "certify" (the risk is measured), "report" (the page is
+            written), "runs" (a plan of several runs) or "download".
+        done: Steps of the phase that are done: epochs, networks, blocks, draws, runs or bytes.
         total: Steps that the phase is expected to take.
         values: What was measured; in "train" and "prior" the record of the epoch, as in `result.history`.
 

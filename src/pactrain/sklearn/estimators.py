@@ -44,7 +44,14 @@ class PACBayesClassifier(ClassifierMixin, PACBayesEstimator):  # type: ignore[mi
         class_weight: {class: weight}, "balanced", or None.
         standardize: Give every feature mean 0 and standard deviation 1, by the training rows.
         random_state: The seed.
-        prior, bound, preset, delta, budget, prior_data, device: As in `pactrain.fit`.
+        prior: "layer", "tensor", "model", or a `Prior`, as in `pactrain.fit`.
+        bound: As in `pactrain.fit`.
+        preset: "auto", "paper", "authors", or a `pactrain.Rules`.
+        delta: Probability with which the statements of the certificate may fail, all together.
+        budget: The most that training may take: seconds, "5m", "100 epochs".
+        prior_data: Part of the rows on which the prior is trained first; only the rest is counted.
+        certificate: "standard" or "progressive", as in `pactrain.fit`.
+        device: "cpu", "cuda" or "auto".
 
     Attributes:
         model_: The trained network.
@@ -101,7 +108,19 @@ class PACBayesClassifier(ClassifierMixin, PACBayesEstimator):  # type: ignore[mi
         return tags
 
     def fit(self, X: Any, y: Any, **refused: Any) -> "PACBayesClassifier":
-        """Train on rows `X` and their classes, or their indicator matrix of labels, `y`."""
+        """Train on rows and their classes.
+
+        Args:
+            X: Features, one row per example.
+            y: Classes, or an indicator matrix of labels.
+            **refused: Refused; `sample_weight` with the reason.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            DataError: The rows or classes cannot be used.
+        """
         refuse(refused)
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, ensure_min_samples=2)
         check_classification_targets(y)
@@ -146,7 +165,15 @@ class PACBayesClassifier(ClassifierMixin, PACBayesEstimator):  # type: ignore[mi
         return self._loss().probabilities
 
     def predict(self, X: Any, *, draws: int | None = None) -> Array:
-        """The class of each row by the mean network, or by the mean probability of `draws` random networks."""
+        """Predict the class of each row.
+
+        Args:
+            X: Features, one row per example.
+            draws: Random networks whose probabilities are averaged; None asks the mean network.
+
+        Returns:
+            Classes, or an indicator matrix of labels.
+        """
         scores = self._outputs(X) if draws is None else self._drawn(X, draws)[0]
         if self.multilabel_:
             return (scores > (0.0 if draws is None else 0.5)).long().numpy()
@@ -154,7 +181,15 @@ class PACBayesClassifier(ClassifierMixin, PACBayesEstimator):  # type: ignore[mi
 
     @available_if(lambda self: self._probabilities() is not None)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any, *, draws: int | None = None) -> Array:
-        """Probabilities of the classes by the mean network, or averaged over `draws` random networks."""
+        """Predict the probabilities of the classes.
+
+        Args:
+            X: Features, one row per example.
+            draws: Random networks whose probabilities are averaged; None asks the mean network.
+
+        Returns:
+            One column per class, in the order of `classes_`.
+        """
         if draws is not None:
             return self._drawn(X, draws)[0].numpy()
         turn = self._probabilities()
@@ -168,7 +203,17 @@ class PACBayesRegressor(RegressorMixin, PACBayesEstimator):  # type: ignore[misc
     Args:
         loss: "mse" (the default), "l1", "huber", "log_cosh", "quantile", "quantile:0.9", or a callable; it sees standardised
             targets.
-        model, prior, bound, preset, delta, budget, prior_data, standardize, device, random_state: As in `PACBayesClassifier`.
+        model: None for an MLP made for the data, a function `f(n_in, n_out)`, or a module (a copy of it is trained).
+        prior: "layer", "tensor", "model", or a `Prior`, as in `pactrain.fit`.
+        bound: As in `pactrain.fit`.
+        preset: "auto", "paper", "authors", or a `pactrain.Rules`.
+        delta: Probability with which the statements of the certificate may fail, all together.
+        budget: The most that training may take: seconds, "5m", "100 epochs".
+        prior_data: Part of the rows on which the prior is trained first; only the rest is counted.
+        certificate: "standard"; a progressive one is for classification.
+        standardize: Give every feature mean 0 and standard deviation 1, by the training rows.
+        device: "cpu", "cuda" or "auto".
+        random_state: The seed.
 
     Attributes:
         model_: The trained network, whose outputs are standardised targets.
@@ -194,7 +239,19 @@ class PACBayesRegressor(RegressorMixin, PACBayesEstimator):  # type: ignore[misc
         return tags
 
     def fit(self, X: Any, y: Any, **refused: Any) -> "PACBayesRegressor":
-        """Train on rows `X` and their numbers `y`."""
+        """Train on rows and their numbers.
+
+        Args:
+            X: Features, one row per example.
+            y: Targets, in one column or several.
+            **refused: Refused; `sample_weight` with the reason.
+
+        Returns:
+            The estimator itself.
+
+        Raises:
+            PactrainError: The rows or targets cannot be used, or the loss is for classes.
+        """
         refuse(refused)
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2)
         y = np.asarray(y, dtype=np.float64)
@@ -213,9 +270,15 @@ class PACBayesRegressor(RegressorMixin, PACBayesEstimator):  # type: ignore[misc
         return self
 
     def predict(self, X: Any, *, draws: int | None = None, return_std: bool = False) -> Any:
-        """The number for each row by the mean network, or the mean of `draws` random networks; their spread if asked for.
+        """Predict the number for each row.
 
-        The spread is that of the predictor's weights alone: noise in the target comes on top of it.
+        Args:
+            X: Features, one row per example.
+            draws: Random networks that are averaged; None asks the mean network, or takes 100 with `return_std`.
+            return_std: Return the spread over random networks too; noise in the target comes on top of it.
+
+        Returns:
+            The numbers in the target's own units, or the pair (numbers, spread).
         """
         if draws is None and not return_std:
             return self._in_units(self._outputs(X).numpy()) + self.target_mean_
