@@ -83,7 +83,7 @@ def gaps(name: str, thing: Any) -> Iterator[str]:
         yield f"{name}: begins {first!r}"
     if inspect.isclass(thing):
         wanted = fields(thing) or parameters(thing.__init__)
-        code = getattr(thing, "__post_init__", None)
+        code = vars(thing).get("__post_init__")
     else:
         wanted, code = parameters(thing), thing
         returns = inspect.signature(thing).return_annotation
@@ -100,7 +100,7 @@ def gaps(name: str, thing: Any) -> Iterator[str]:
 
 def parameters(function: Any) -> list[str]:
     """Parameters of a function that a caller gives; of a class without an `__init__` of its own, none."""
-    if not getattr(function, "__module__", "").startswith("pactrain"):
+    if not inspect.isfunction(function):
         return []
     return [name for name in inspect.signature(function).parameters if name != "self" and not name.startswith("_")]
 

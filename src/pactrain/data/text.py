@@ -50,9 +50,9 @@ def embed(
         DataError: There is no text, or the encoder cannot be found.
 
     Example:
-        >>> embed(["a text", ""], encoder="no such folder")
+        >>> embed([])
         Traceback (most recent call last):
-        pactrain.runtime.errors.DataError: ...
+        pactrain.runtime.errors.DataError: there is no text to encode
     """
     texts = _checked(texts)
     folder = encoder_folder(encoder)

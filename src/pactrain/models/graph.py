@@ -220,7 +220,7 @@ def graph_model(name: str, inputs: int, outputs: int, *, dropout: float = 0.0, s
         seed: Decides the initial weights.
 
     Returns:
-        The network, which takes a torch-geometric `Data`.
+        The network, a function of the nodes' features and the edges (`x`, `edge_index`).
 
     Raises:
         PactrainError: There is no such network.
