@@ -60,7 +60,7 @@ def _wanted(tar: tarfile.TarFile, archive: str | Path, folder: str) -> list[tarf
 
 
 def _is_wanted(member: tarfile.TarInfo, archive: str | Path, folder: str) -> bool:
-    """Is it a file below the folder?  Folders are made as needed; all else is refused."""
+    """True for a file below the folder.  Folders are made as needed; all else is refused."""
     path = PurePosixPath(member.name)
     plain = member.isreg() or member.isdir()
     if not plain or path.is_absolute() or ".." in path.parts or not path.parts or path.parts[0] != folder:

@@ -132,7 +132,7 @@ def entry_of(name: str) -> Entry:
 
 
 def fetchable(entry: Entry) -> bool:
-    """Can it be downloaded?"""
+    """True if it can be downloaded."""
     return bool(entry.published) or entry.kind == "graph"
 
 

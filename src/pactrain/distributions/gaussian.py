@@ -59,7 +59,7 @@ def kl_by_group(mean_shift: Tensor, log_std: Tensor, prior_log_std: Tensor, grou
 
 
 def kl_by_group_at_once(mean_shift: Tensor, log_std: Tensor, prior_log_std: Tensor, groups: Slices) -> Tensor:
-    """The same in a few operations on all weights, for small networks.
+    """KL of each group in nats, in a few operations on all weights: `kl_by_group` for small networks.
 
     >>> shift, log_std, prior = torch.tensor([1.0, 2.0, 3.0]), torch.zeros(3), torch.zeros(2)
     >>> kl_by_group_at_once(shift, log_std, prior, [slice(0, 1), slice(1, 3)]).tolist()

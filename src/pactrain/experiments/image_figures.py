@@ -25,7 +25,7 @@ class Curves:
     overrides: Settings = field(default_factory=dict)
 
     def changed(self, overrides: Settings) -> "Curves":
-        """The same with other settings for all curves."""
+        """A copy with other settings for all curves."""
         return replace(self, overrides={**self.overrides, **overrides})
 
     def table(self) -> Table:

@@ -61,7 +61,7 @@ class Run:
 
     @property
     def identity(self) -> str:
-        """The same on every machine and in every session for the same configuration."""
+        """A name that follows from the configuration alone, on every machine."""
         text = json.dumps(self.config, sort_keys=True, separators=(",", ":"))
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 

@@ -51,7 +51,7 @@ class Table:
         }
 
     def only(self, rows: Sequence[str], columns: Sequence[str]) -> "Table":
-        """The same with these rows and columns; none named means all."""
+        """A copy with these rows and columns; none named means all."""
         for names, there in ((rows, self.rows), (columns, self.columns)):
             for name in names:
                 if name not in there:
@@ -63,7 +63,7 @@ class Table:
         )
 
     def changed(self, overrides: Settings) -> "Table":
-        """The same with other settings for all cells, whatever their rows and columns say."""
+        """A copy with other settings for all cells, whatever their rows and columns say."""
         return replace(self, overrides={**self.overrides, **overrides})
 
     def _cell(self, own: dict[str, Any]) -> "Cell":

@@ -19,12 +19,12 @@ WAIT = 1.0
 
 
 def by_torchrun() -> bool:
-    """Is this one of several processes of torchrun?"""
+    """True if this is one of several processes of torchrun."""
     return int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ
 
 
 def is_first() -> bool:
-    """Is this the process that shows the result?"""
+    """True if this is the process that shows the result."""
     return not by_torchrun() or os.environ["RANK"] == "0"
 
 

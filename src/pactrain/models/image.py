@@ -65,7 +65,7 @@ def image_shape(inputs: int) -> tuple[int, int]:
 
 
 def is_image_model(name: str) -> bool:
-    """Does the name, without its options, belong to a network for images?"""
+    """True if the name, without its options, belongs to a network for images."""
     return name.partition(":")[0] in FAMILIES
 
 

@@ -18,7 +18,7 @@ prior is trained on rows of its own (MNIST, seed 0, certified with it 2.8 to 2.9
 
 
 def can_drop(model: nn.Module) -> bool:
-    """Has the network a place for dropout?"""
+    """True if the network has a place for dropout."""
     return any(isinstance(m, (_DropoutNd, *ACTIVATIONS)) for m in model.modules())
 
 

@@ -21,7 +21,7 @@ class Nodes(NamedTuple):
 
 
 def is_graph(data: Any) -> bool:
-    """Is it one graph, such as torch-geometric's `Data`?"""
+    """True for one graph, such as torch-geometric's `Data`."""
     return not isinstance(data, (Dataset, DataLoader, Nodes)) and hasattr(data, "edge_index") and hasattr(data, "x")
 
 

@@ -30,7 +30,7 @@ class Run:
     metrics: dict[str, Any] = field(default_factory=dict)
     certificate: Certificate | None = None
     genuine: bool = True
-    """Do all numbers of the certificate follow from their inputs, and is it as it was made?"""
+    """True if all numbers of the certificate follow from their inputs, and it is as it was made."""
     moment: Moment | None = None
     analysis: dict[str, Any] = field(default_factory=dict)
     """What is known of the model's answers, rows and columns."""

@@ -104,7 +104,7 @@ def _is_pair(batches: Batches | None) -> bool:
 
 
 def _borne(units: Units, model: nn.Module, batches: TensorBatches, loss: Loss, seed: int) -> bool:
-    """Do network and loss bear these units on these rows?"""
+    """True if network and loss bear these units on these rows."""
     ends = units.ends
     if units.target != 1 and not same_loss(loss, units.target, ends.degree, batches.tensors[1]):
         return False
@@ -112,7 +112,7 @@ def _borne(units: Units, model: nn.Module, batches: TensorBatches, loss: Loss, s
 
 
 def _better_as_it_is(units: Units, model: nn.Module, batches: TensorBatches, loss: Loss) -> bool:
-    """Has the network, as it is, a far smaller loss on the raw data than on the data in units, and than any constant answer?"""
+    """True if the network, as it is, has a far smaller loss on the raw data than on the data in units, and than any constant answer."""
     ours = evaluate(model, units.rows(batches).ordered(), loss)["loss"] * units.target**units.ends.degree
     raw = evaluate(model, batches.ordered(), loss)["loss"]
     return bool(raw < FAR_SMALLER * ours and raw < _of_a_constant(batches, loss))

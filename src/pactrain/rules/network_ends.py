@@ -141,7 +141,7 @@ def _both_ways(
 
 
 def _multiplies(model: nn.Module, last: nn.Linear, noise: Tensor, out: Tensor) -> bool:
-    """Is it the same to multiply the answers and to multiply the layer's weights?"""
+    """True if multiplying the answers and multiplying the layer's weights come to the same."""
     factor = torch.full((), FACTOR, device="cpu")
     with _multiplied(last.weight, factor), _multiplied(last.bias, factor):
         return _alike(_answers(model, noise), FACTOR * out)
@@ -162,7 +162,7 @@ def _degree(loss: Loss, out: Tensor, y: Tensor, source: torch.Generator) -> tupl
 
 @torch.no_grad()
 def same_loss(loss: Loss, unit: float, degree: int, y: Tensor) -> bool:
-    """Is the loss of these targets in units that of the targets themselves but for the power of the unit?"""
+    """True if the loss of these targets in units is that of the targets themselves but for the power of the unit."""
     guesses = torch.randn(y.shape, generator=torch.Generator().manual_seed(0)).to(y)
     asked = refusing(loss.per_example)
     try:
@@ -184,7 +184,7 @@ def _alike(found: Tensor, expected: Tensor) -> bool:
 
 
 def _may_change(layer: Layer) -> bool:
-    """Has it one column of weights for each of its inputs, and are these trained?"""
+    """True if it has one column of weights for each of its inputs, and these are trained."""
     columns = isinstance(layer, nn.Linear) or (layer.groups == 1 and not layer.transposed)
     return columns and all(p.requires_grad for p in layer.parameters())
 

@@ -51,13 +51,13 @@ class Units:
 
     @property
     def taken(self) -> bool:
-        """Is anything in other units than it came in?"""
+        """True if anything is in other units than it came in."""
         return self.inputs is not None or self.target != 1
 
     # -- the data in units ---------------------------------------------------------------------------------------------
 
     def applied(self, problem: Problem) -> Problem:
-        """The same problem in these units."""
+        """The problem in these units."""
         if not self.taken:
             return problem
         test = None if problem.test is None else self.rows(problem.test)
@@ -104,7 +104,7 @@ class Units:
                 self._multiply(model)
 
     def teller(self, model: nn.Module, tell: Callback) -> Callback:
-        """The same callback, to which the network is shown as it will be."""
+        """A callback to which the network is shown as it will be."""
         if not self.taken or tell is silent:
             return tell
 

@@ -140,7 +140,7 @@ def _scan(
 
 
 def _is_flat(table: Array, gap: Gap, gammas: Array) -> bool:
-    """Does a draw behave nearly alike at the two ends of a gap?"""
+    """True if a draw behaves nearly alike at the two ends of a gap."""
     draw, a, b = gap
     g, low, high = len(gammas), table[a, draw], table[b, draw]
     allowed = FLAT * max(abs(low[2 * g]), abs(high[2 * g]))

@@ -74,12 +74,12 @@ class PriorLosses:
 
 
 def is_plain(batch: Any) -> bool:
-    """Is it (inputs, …, target), all of them tensors with one row per example?"""
+    """True for (inputs, …, target), all of them tensors with one row per example."""
     if type(batch) not in (tuple, list) or len(batch) < 2:
         return False
     return all(isinstance(t, Tensor) and t.ndim and len(t) == len(batch[-1]) for t in batch)
 
 
 def convolves(model: nn.Module) -> bool:
-    """Are there convolutions?  Those of several networks are done one after the other even in one call, and slower."""
+    """True if there are convolutions.  Those of several networks are done one after the other even in one call, and slower."""
     return any(isinstance(module, _ConvNd) for module in model.modules())

@@ -39,7 +39,7 @@ class FlatWeights:
 
     @property
     def adds_up(self) -> bool:
-        """Does a backward pass add to `grads` itself, so that they have to be cleared after use?"""
+        """True if a backward pass adds to `grads` itself, so that they have to be cleared after use."""
         return self.aliased and not self.gathers
 
     def attach(self) -> None:

@@ -32,7 +32,7 @@ def between_looks(epochs: int) -> int:
 
 
 def is_fresh(record: Record) -> bool:
-    """Are the scores of a record those of its own epoch?"""
+    """True if the scores of a record are those of its own epoch."""
     return bool(record.get("scores_epoch", record["epoch"]) == record["epoch"])
 
 

@@ -36,11 +36,11 @@ class Budget:
         return Budget(share * self.seconds, epochs)
 
     def over(self, seconds: float) -> bool:
-        """Is the time used up?"""
+        """True if the time is used up."""
         return seconds >= self.seconds
 
     def stage1_over(self, seconds: float, rules: "Rules") -> bool:
-        """Is stage 1's part of the time used up?"""
+        """True if stage 1's part of the time is used up."""
         return seconds >= self._stage1_seconds(rules)
 
     def share_of_stage(self, stage: int, seconds: float, rules: "Rules") -> float:
@@ -100,11 +100,11 @@ class Pace:
         return (p.stage1_epochs, self.stage1_limit) if p.stage == 1 else (p.stage2_epochs, self.stage2_limit)
 
     def stage1_over(self, p: Progress) -> bool:
-        """Has stage 1 had its epochs or its time?"""
+        """True if stage 1 has had its epochs or its time."""
         return p.stage1_epochs >= self.stage1_limit or self.budget.stage1_over(p.seconds, self.rules)
 
     def stage2_over(self, p: Progress) -> bool:
-        """Has stage 2 had its epochs or its time, or has nothing been won for long?"""
+        """True if stage 2 has had its epochs or its time, or if nothing has been won for long."""
         return (
             p.stage2_epochs >= self.stage2_limit
             or p.epochs_since_best >= self.rules.stage2_patience

@@ -72,7 +72,7 @@ class Start:
         return len(self.problem.blocks)
 
     def grown(self, blocks: int) -> "Start":
-        """The same start with so many of its blocks among the examples."""
+        """This start with so many of its blocks among the examples."""
         scaled = replace(self.scaled, given=self.scaled.given.grown(blocks), problem=self.problem.grown(blocks))
         batches = scaled.problem.batches
         n = self.untrained.n + sum(len(block) for block in self.problem.blocks[:blocks])

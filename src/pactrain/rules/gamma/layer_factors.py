@@ -57,7 +57,7 @@ class Tap:
         self.outputs.append(output)
 
     def once(self) -> bool:
-        """Has it been called once, and made one row of each, in one precision and for autograd to see?"""
+        """True if it has been called once, and made one row of each, in one precision and for autograd to see."""
         if self.odd or len(self.outputs) != 1:
             return False
         (a,), (b,) = self.inputs, self.outputs
