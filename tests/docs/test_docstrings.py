@@ -123,3 +123,9 @@ def test_gaps_are_found() -> None:
 
     begins = "odd: begins 'Is it odd?'"
     assert list(gaps("odd", odd)) == [begins, "odd: no Returns", "odd: no Raises", "odd: number is not described"]
+
+
+def test_docstrings_are_statements_that_can_be_read_alone() -> None:
+    odd = re.compile(r'"""(The same\b|(Is|Are|Do|Does|Has|Have|Can|Was|Were|Did)\b[^"]*\?)')
+    assert [str(path) for path in SOURCE.rglob("*.py") if odd.search(path.read_text())] == []
+    assert odd.search('"""Is it noise?""" ')

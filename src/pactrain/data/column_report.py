@@ -29,7 +29,7 @@ def columns_told(encoder: Encoder) -> list[dict[str, Any]]:
 
 
 def columns_in_short(encoder: Encoder) -> str:
-    """The same in a line for the screen."""
+    """What became of the columns, in a line for the screen."""
     sorts: dict[str, list[str]] = {}
     for record in columns_told(encoder):
         sorts.setdefault(record["became"], []).append(record["column"] + _detail(record))

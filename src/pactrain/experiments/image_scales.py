@@ -66,7 +66,7 @@ def searched(scale: Scale) -> dict[str, Settings]:
 
 
 def with_rates_searched(scale: Scale) -> dict[str, Settings]:
-    """The same; at the cpu scale with the first weight decay only, where a table has many cells."""
+    """The rows of `searched`; at the cpu scale with the first weight decay only, where a table has many cells."""
     rows = searched(scale)
     if scale == "cpu":
         for row in rows.values():

@@ -140,7 +140,7 @@ class _Tried:
         return self._first([partial(at, dtype, shape) for shape in shapes for dtype in self._dtypes()])
 
     def classes(self, shares: Tensor, target: Tensor) -> Tensor | None:
-        """The same for classes, each of which has one loss wherever it stands."""
+        """Losses of the rows at the best constant answer for classes, each of which has one loss wherever it stands."""
         number = max(len(shares), 0 if self.like is None or self.like.ndim < 2 else self.like.shape[1])
         padded = torch.nn.functional.pad(shares, (0, number - len(shares)))
         outputs = [padded.log().clamp(min=math.log(1e-12)), torch.zeros_like(padded)]

@@ -97,7 +97,7 @@ def _on_device(module: nn.Module) -> Callable[[Tensor, Tensor], Tensor]:
 
 
 def _matched(module: nn.Module) -> Callable[[Tensor, Tensor], Tensor]:
-    """The same with the output in the shape of the target: torch would make a table of (N, 1) and (N,)."""
+    """A loss of torch with the output in the shape of the target: torch would make a table of (N, 1) and (N,)."""
     call = _on_device(module)
     return lambda output, target: call(match(output, target), target.to(output.dtype))
 

@@ -98,8 +98,8 @@ def _listen(model: nn.Module, noise: Tensor) -> tuple[Tensor, list[Layer], Layer
 def same_with_units(
     model: nn.Module, ends: Ends, units: Tensor | None, target: float, batches: TensorBatches, seed: int
 ) -> bool:
-    """Does the network do the same with all of these rows, whether inputs and answers are in units or the weights take them over?  Asked with
-    random weights, and as it is trained and as it is measured."""
+    """True if the network does the same with all of these rows, whether inputs and answers are in units or the weights take them over;
+    checked with random weights, as it is trained and as it is measured."""
     model = getattr(model, "_orig_mod", model)
     buffers = [(b, b.clone()) for b in model.buffers()]
     try:
