@@ -98,7 +98,7 @@ def fit(
         computing=Computing(precision=precision, accumulate=accumulate, clip_norm=clip_norm),
         certificate=certificate,
     )  # fmt: skip
-    return _fit(model, Described.of(data), test, calibration=calibration, loss=loss, asked=options)
+    return _fit(model, Described.of(data), test, calibration=calibration, loss=loss, requested=options)
 
 
 def _fit(
@@ -108,11 +108,11 @@ def _fit(
     *,
     calibration: Any,
     loss: str | AnyLoss | None,
-    asked: Options,
+    requested: Options,
 ) -> Result:
     """The steps of a run: problem → start → trained → certified → result."""
     with (
-        session(model, asked) as options,
+        session(model, requested) as options,
         reading(model, described.data, test, loss=loss, options=options) as problem,
     ):
         doubts = doubts_before_training(model, problem, options)

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pactrain.data.column_report import columns_in_short, columns_told
+from pactrain.data.column_report import column_records, columns_in_short
 from pactrain.data.encoder import Encoder
 from pactrain.data.encoder_fit import MOST_CATEGORIES
 from pactrain.data.files import read_frame
@@ -38,7 +38,7 @@ def test_what_becomes_of_the_columns(tmp_path: Path, messy: Messy) -> None:
     assert np.isfinite(task.x_train).all()
     again = Encoder.from_dict(json.loads(json.dumps(task.encoder.to_dict())))
     np.testing.assert_array_equal(again.features(read_frame(path, again.read_as_text))[:1].shape, (1, task.inputs))
-    told = {record["column"]: record for record in columns_told(task.encoder)}
+    told = {record["column"]: record for record in column_records(task.encoder)}
     assert sum(record["features"] for record in told.values()) == task.inputs
     if messy.became == "left out":
         assert told["mess"]["became"] == "left out"
@@ -71,7 +71,7 @@ def train_from_the_shell(tmp_path: Path, messy: Messy) -> None:
     printed = shell(tmp_path, "--data", messy.name, *target, "--budget", "2 epochs", "--out", "run")
     assert "Columns: " in printed
     config = json.loads((tmp_path / "run" / "config.json").read_text())
-    assert config["columns"] == columns_told(Encoder.from_dict(config["preprocess"]))
+    assert config["columns"] == column_records(Encoder.from_dict(config["preprocess"]))
 
 
 def test_dates_written_in_two_orders_are_told_apart_by_the_column(tmp_path: Path) -> None:
@@ -112,11 +112,11 @@ def test_identifiers_by_name(tmp_path: Path) -> None:
     g = np.random.default_rng(0)
     ids = table(g.permutation(10**6)[:ROWS]).rename(columns={"mess": "customer_id"})
     ids.assign(store_id=g.integers(100, 110, ROWS), paid=g.permutation(10**5)[:ROWS]).to_csv(path, index=False)
-    told = {record["column"]: record["became"] for record in columns_told(load(str(path), target="y").encoder)}
+    told = {record["column"]: record["became"] for record in column_records(load(str(path), target="y").encoder)}
     assert told["customer_id"] == "left out"
     assert told["store_id"] == "categories"
     assert told["paid"] == "number"  # different in every row as well, and a quantity
-    kept = columns_told(load(str(path), target="y", keep=("customer_id",)).encoder)
+    kept = column_records(load(str(path), target="y", keep=("customer_id",)).encoder)
     assert next(record["became"] for record in kept if record["column"] == "customer_id") == "number"
 
 

@@ -8,7 +8,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pactrain.problem.losses import LabelsLoss
+from pactrain.problem.label_losses import LabelsLoss
 from pactrain.problem.named_losses import LOSSES
 from pactrain.problem.torch_losses import from_torch
 from pactrain.runtime.errors import PactrainError

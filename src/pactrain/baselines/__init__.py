@@ -1,1 +1,1 @@
-"""Plain training and grid search, to compare with."""
+"""Baselines for comparison: plain training and grid search."""

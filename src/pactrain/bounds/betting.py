@@ -41,7 +41,7 @@ class Histogram:
 
     @property
     def mean(self) -> float:
-        """Their mean."""
+        """Mean of the values."""
         return sum(i * count for i, count in self.counts.items()) / (self.bins * self.number)
 
     @property

@@ -1,1 +1,1 @@
-"""What is proved about a trained network: measuring, charging, stating, checking."""
+"""Certificates: measuring a trained network, computing what is proved about it, stating it, checking it."""

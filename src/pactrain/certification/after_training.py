@@ -1,4 +1,4 @@
-"""What a finished training tells its certificate, and the certificate of a finished training."""
+"""Making the certificate of a finished training, and the facts about the training that it states."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -58,12 +58,12 @@ def certify_training(trained: Trained, doubts: Sequence[Caveat], stated: Describ
     buffers = [] if trained.blocks is not None else buffer_caveats(posterior.model, start.buffers)
     caveats = [*doubts, *buffers, *map(Caveat, trained.strange)]
     earlier = start.scaled.units.tell(posterior, trained.trainer.stage1_end)
-    shown = replace(given, test=None) if trained.strange else given
-    facts = facts_of(trained, shown, caveats, stated.test_doubts)
+    certified_problem = replace(given, test=None) if trained.strange else given
+    facts = facts_of(trained, certified_problem, caveats, stated.test_doubts)
     certify_now = partial(
         certificate_of,
         posterior,
-        shown,
+        certified_problem,
         delta=options.delta,
         seed=options.seed,
         caveats=stated.caveats,
@@ -77,17 +77,26 @@ def certify_training(trained: Trained, doubts: Sequence[Caveat], stated: Describ
     return Certified(trained, certificate, facts, earlier)
 
 
-def facts_of(trained: Trained, shown: Problem, caveats: Sequence[Caveat], test_doubts: Sequence[str]) -> dict[str, Any]:
+def facts_of(
+    trained: Trained, certified_problem: Problem, caveats: Sequence[Caveat], test_doubts: Sequence[str]
+) -> dict[str, Any]:
     """What a certificate states besides data and weights, as plain values: with it the certificate can be made again."""
     start, progress, units = trained.start, trained.trainer.progress, trained.start.scaled.units
     n, epochs, steps = start.untrained.n, progress.epoch, progress.step
-    draws = affordable_draws(start.posterior, shown.batches, shown.loss, n, epochs=epochs, steps=steps)
+    draws = affordable_draws(
+        start.posterior, certified_problem.batches, certified_problem.loss, n, epochs=epochs, steps=steps
+    )
     strengthened = [STRENGTHENED] if start.strengthened else []
     return {
         "draws": draws,
         "caveats": [asdict(c) for c in caveats],
-        "remarks": [*units.remarks(), *counting_remarks(shown.batches), *weight_remarks(shown.loss), *strengthened],
-        "test": shown.test is not None,
+        "remarks": [
+            *units.remarks(),
+            *counting_remarks(certified_problem.batches),
+            *weight_remarks(certified_problem.loss),
+            *strengthened,
+        ],
+        "test": certified_problem.test is not None,
         "test_doubts": [*test_doubts, *([INTERRUPTED] if trained.interrupted else [])],
         "objective": dict(trained.objective),
         "target_unit": units.target,

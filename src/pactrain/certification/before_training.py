@@ -1,4 +1,4 @@
-"""What is known of data and network before training: the caller's own reasons for doubt, and ours."""
+"""Caveats known before training: those that the owner of the data states, and those found in data and network."""
 
 import json
 from collections.abc import Mapping, Sequence

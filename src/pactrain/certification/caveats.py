@@ -1,4 +1,4 @@
-"""Reasons in the network, in the data and in the measuring why a certificate's numbers carry no better label."""
+"""Caveats about the network, the data and the measuring, which limit the label that a certificate's numbers may carry."""
 
 from collections.abc import Mapping, Sequence
 

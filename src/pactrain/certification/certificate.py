@@ -147,10 +147,10 @@ class Certificate:
         Returns:
             True if the smallest 0-1 error that is claimed is that of the prior's mean network.
         """
-        told = [
+        claimed = [
             s for s in self.statements if s.quantity == "0-1 error" and s.bound in COUNTING and s.label != "heuristic"
         ]
-        return bool(told) and min(told, key=lambda s: s.value).predictor == PRIOR
+        return bool(claimed) and min(claimed, key=lambda s: s.value).predictor == PRIOR
 
     def to_dict(self) -> dict[str, Any]:
         """Turn the record into values for JSON.
@@ -215,8 +215,8 @@ class Certificate:
         """
         kinds = dict.fromkeys((s.quantity, s.predictor) for s in self.statements)
         best = [self.best(*kind, label=label) for kind in kinds for label in ("certified", "estimated")]
-        told = {(s.quantity, s.predictor): s for s in reversed(best) if s is not None}
-        return sorted(told.values(), key=lambda s: (-RANK[s.label], s.quantity != "0-1 error", s.predictor != MEAN))
+        found = {(s.quantity, s.predictor): s for s in reversed(best) if s is not None}
+        return sorted(found.values(), key=lambda s: (-RANK[s.label], s.quantity != "0-1 error", s.predictor != MEAN))
 
     def __str__(self) -> str:
         """What is claimed, the strongest first, then what stands against more."""
@@ -243,8 +243,8 @@ class Certificate:
         Returns:
             One sentence, or none.
         """
-        told = self.findings()
-        silent = [q for q in _silent(self.statements, told) if told or not self.caveats]
+        findings = self.findings()
+        silent = [q for q in _silent(self.statements, findings) if findings or not self.caveats]
         if not silent:
             return []
         return [
@@ -270,15 +270,15 @@ UNCLAIMED = "Nothing is claimed about this network on new data."
 _TAKES: dict[Label, str] = {"heuristic": "Not certified", "estimated": "Only estimated", "certified": "Note"}
 
 
-def _silent(statements: Sequence[Statement], told: Sequence[Statement]) -> list[str]:
+def _silent(statements: Sequence[Statement], findings: Sequence[Statement]) -> list[str]:
     """Quantities of which the training examples prove nothing, with the best bound and what a constant answer has."""
     proofs = [s for s in statements if s.bound in PROVEN and s.bound in COUNTING]
-    known, shown = {s.quantity for s in told if s in proofs}, []
+    known, shortfalls = {s.quantity for s in findings if s in proofs}, []
     for quantity in dict.fromkeys(s.quantity for s in proofs if s.quantity not in known):
         best = min((s for s in proofs if s.quantity == quantity), key=lambda s: s.value)
         if best.vacuous:
-            shown.append(shortfall(best))
-    return shown
+            shortfalls.append(shortfall(best))
+    return shortfalls
 
 
 def _wrong(s: Statement, n: int, allowed: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Evaluation at the end: all that can be said about a trained posterior, in one record.
+"""`certify`: all that can be stated about a trained posterior, in one record.
 
 One δ is the whole budget, shared out among the events that may fail (`budget_of`).  What is only estimated has no part in it.  The
 bounds hold for all posteriors at once, so that the end of stage 1 costs nothing more but its own measuring.

@@ -1,4 +1,4 @@
-"""Statements about losses that are counted in units of the target."""
+"""Naming the units of the target in statements about losses."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""A prior that has seen the counted examples, told by what its mean network can do.
+"""Detecting a prior that has seen the counted examples, by the scores of the network at its mean.
 
 Weights that were trained on the counted examples make every bound that is centred at them void, and nothing in the weights says
 so: they may have been copied, loaded from a file, or trained in another process.  But the network at the prior's mean is then

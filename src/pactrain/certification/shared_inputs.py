@@ -1,4 +1,4 @@
-"""What all statements of a certificate share."""
+"""`Scene`: the posterior, data and settings that all statements of a certificate are computed from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -80,7 +80,7 @@ def _measured(
     exactly: bool = False,
     **more: float,
 ) -> float:
-    """A bound of a risk that was measured, the best of `choices`; `exactly`: as if measuring it had no price."""
+    """A bound of a risk that was measured, the best of `choices`; `exactly` leaves out the price of measuring it."""
     found = Histogram.read(bins, counts)
     mean = min(1.0, found.mean * found.number / values)
     risk = mean if exactly else risk_bound(bins, counts, values, delta_draws / choices)

@@ -1,4 +1,4 @@
-"""`pactrain certify`: say again, with more draws or another confidence, what can be said about a run."""
+"""`pactrain certify`: a new certificate of a run, with more draws or another confidence."""
 
 from dataclasses import dataclass
 from pathlib import Path

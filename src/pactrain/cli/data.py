@@ -67,9 +67,9 @@ class Where(_Look, _One):
         entry = entry_of(self.name)
         found = described(entry, self.data_root)
         if not found["present"]:
-            looked = ", ".join(map(str, places(self.data_root)))
+            searched = ", ".join(map(str, places(self.data_root)))
             way = f"; get it with `pactrain data fetch {self.name}`" if fetchable(entry) else ""
-            raise DataError(f"{self.name} is in none of {looked}{way}")
+            raise DataError(f"{self.name} is in none of {searched}{way}")
         console(self.json_to).print(found["where"], markup=False)
         write_result(self.json_to, found)
         return 0

@@ -1,4 +1,4 @@
-"""`pactrain certify --explain`: which certificate to ask for with the data and the network of a run, and why, in ten lines."""
+"""`pactrain certify --explain`: which certificate suits the data and the network of a run, and why, in ten lines."""
 
 from pathlib import Path
 from typing import Any
@@ -33,8 +33,8 @@ def explanation(run: Path) -> list[str]:
 def _lines(config: dict[str, Any], metrics: dict[str, Any], certificate: Certificate) -> list[str]:
     facts, delta = metrics["certificate"], certificate.delta
     rows, weights = round(metrics["train"]["n"] / (1 - config["prior_data"])), sum(config["groups"].values())
-    told = [s for s in certificate.findings() if s.label == "certified"]
-    proved = claim(min(told, key=lambda s: s.value)) if told else "nothing useful"
+    certified = [s for s in certificate.findings() if s.label == "certified"]
+    proved = claim(min(certified, key=lambda s: s.value)) if certified else "nothing useful"
     lines = [
         f"This run: {rows:,} rows, {weights:,} weights, {metrics['seconds']:.0f} s; certificate {config['certificate']}.",
         f"Proved so far: {proved}.",

@@ -1,4 +1,4 @@
-"""`pactrain …`."""
+"""The command `pactrain`: finds the subcommand, runs it, and turns errors into one line and an exit code."""
 
 import os
 import sys

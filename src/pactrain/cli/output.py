@@ -1,4 +1,4 @@
-"""What commands share: tables on the screen, and the same as JSON."""
+"""Output of all commands: text and tables on the screen, results as JSON."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""What all recipes of `pactrain reproduce` share: where runs are carried out and results kept."""
+"""Options that all recipes of `pactrain reproduce` share: where runs are carried out and results kept."""
 
 import os
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""A run's certificate, made again from its folder and its data."""
+"""Making a run's certificate again from its folder and its data, and comparing the two."""
 
 import os
 from dataclasses import dataclass, replace
@@ -49,7 +49,7 @@ ELSEWHERE = 1e-4
 
 @dataclass(frozen=True)
 class Rebuilt:
-    """A completed run, with its network, its data and what its certificate was told."""
+    """A completed run, with its network, its data and the facts that its certificate states."""
 
     config: dict[str, Any]
     metrics: dict[str, Any]

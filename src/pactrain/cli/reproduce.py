@@ -195,8 +195,8 @@ def show(screen: "Console", title: str, cells: "Sequence[CellResult]", choose: s
     )
     behind = sorted((c for c in cells if c.difference()[0] < 0), key=lambda c: c.difference()[0])
     if behind:
-        told = ", ".join(f"{' '.join(c.names)} {c.difference()[0]:+.1f}" for c in behind)
-        screen.print(f"Behind in {told}.", markup=False)
+        worse = ", ".join(f"{' '.join(c.names)} {c.difference()[0]:+.1f}" for c in behind)
+        screen.print(f"Behind in {worse}.", markup=False)
     if choose == "test":
         screen.print("ERM's settings were chosen by the test scores themselves, as in the paper.", markup=False)
     failed = sum(c.failed for c in cells)

@@ -49,7 +49,7 @@ class ModelOptions:
 
     heading: ClassVar = "model"
     model: str | None = None
-    """mlp, mlp:600-600-600 (widths), linear; gcn, gat, sage, appnp for graphs; cnn9, cnn13, cnn15, vgg13, vgg19, resnet18, resnet34, densenet121 for images, with options as in resnet18:width=.25,norm=group; or FILE.py:FUNCTION, a function of (inputs, outputs) that returns a torch module.  By default mlp; linear for free text, gcn for graphs."""
+    """mlp, mlp:600-600-600 (widths), linear; gcn, gat, sage, appnp for graphs; cnn9, cnn13, cnn15, vgg13, vgg19, resnet18, resnet34, densenet121 for images, with options as in resnet18:width=0.25,norm=group; or FILE.py:FUNCTION, a function of (inputs, outputs) that returns a torch module.  By default mlp; linear for free text, gcn for graphs."""
     loss: str | None = None
     """cross_entropy, hinge, mse, l1, huber, log_cosh, quantile or quantile:LEVEL; by default from the target."""
     augment: Literal["none", "flip_crop", "flip", "crop"] = "none"
@@ -209,7 +209,7 @@ class Train(DataOptions, ModelOptions, TrainingOptions, CertificateOptions, Outp
     def described(self, task: "Task", network: str) -> dict[str, Any]:
         """What the run folder must know to load the same data and build the same network again."""
         from pactrain.cli.build import text_columns
-        from pactrain.data.column_report import columns_told
+        from pactrain.data.column_report import column_records
 
         data = {
             "name": str(Path(self.data).resolve()) if Path(self.data).is_file() else self.data,
@@ -229,7 +229,7 @@ class Train(DataOptions, ModelOptions, TrainingOptions, CertificateOptions, Outp
             "model": network,
             "prior": self.prior,
             "preprocess": task.encoder.to_dict(),
-            "columns": columns_told(task.encoder) if Path(self.data).is_file() else [],
+            "columns": column_records(task.encoder) if Path(self.data).is_file() else [],
         }
 
 

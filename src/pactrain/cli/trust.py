@@ -1,4 +1,4 @@
-"""What a run folder names outside itself: code, a text encoder, a data file.
+"""Code, text encoders and data files that a run folder names, and the user's consent to use them.
 
 A run folder may come from anybody, and whoever made it chose these names.  They are followed only if the user repeats them.
 """

@@ -1,4 +1,4 @@
-"""`pactrain verify`: is a certificate consistent, and does its run give the same one again?"""
+"""`pactrain verify`: check that a certificate is consistent, and that its run gives the same one again."""
 
 from dataclasses import dataclass
 from pathlib import Path

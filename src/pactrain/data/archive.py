@@ -1,4 +1,4 @@
-"""Unpacking an archive that nobody has looked into: plain files below one folder, and nothing else."""
+"""Unpacking an untrusted archive: plain files below one folder, and nothing else."""
 
 import gzip
 import os

@@ -132,7 +132,7 @@ def entry_of(name: str) -> Entry:
 
 
 def fetchable(entry: Entry) -> bool:
-    """True if it can be downloaded."""
+    """True if the set can be downloaded."""
     return bool(entry.published) or entry.kind == "graph"
 
 

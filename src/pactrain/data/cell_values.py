@@ -75,7 +75,7 @@ class Reading:
         return read
 
     def tried(self, column: "pd.Series[Any]") -> "pd.Series[Any]":
-        """The column as read, missing where a cell cannot be read."""
+        """The values of a column as `values` gives them, but missing where a cell cannot be read."""
         if self.kind == "date":
             return _dates(column, self.form)
         if self.kind == "duration":

@@ -8,7 +8,7 @@ SHOWN = 6
 """Columns of one sort that are named on the screen."""
 
 
-def columns_told(encoder: Encoder) -> list[dict[str, Any]]:
+def column_records(encoder: Encoder) -> list[dict[str, Any]]:
     """One record per column: its name, what it became, how many features that is."""
     told: dict[str, dict[str, Any]] = {}
     for number in encoder.numeric:
@@ -29,9 +29,9 @@ def columns_told(encoder: Encoder) -> list[dict[str, Any]]:
 
 
 def columns_in_short(encoder: Encoder) -> str:
-    """What became of the columns, in a line for the screen."""
+    """One line for the screen that counts the columns by what became of them."""
     sorts: dict[str, list[str]] = {}
-    for record in columns_told(encoder):
+    for record in column_records(encoder):
         sorts.setdefault(record["became"], []).append(record["column"] + _detail(record))
     return "; ".join(f"{_heading(sort, len(names))}: {_listed(names)}" for sort, names in sorts.items())
 

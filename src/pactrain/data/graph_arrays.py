@@ -1,4 +1,4 @@
-"""The arrays of a graph file, checked in full: column numbers out of range would be written outside of memory that is ours."""
+"""The arrays of a graph file, checked in full: column numbers out of range would be written outside the process's own memory."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Columns that tell nothing about other rows: identifiers, names, row numbers, free text."""
+"""Finding columns that cannot help to predict new rows: identifiers, names, row numbers, free text."""
 
 import re
 from typing import Any

@@ -1,4 +1,4 @@
-"""From what the user wrote after `--data` to a task."""
+"""`load`: the task that `--data` names, read from a file, a named set or a graph."""
 
 from collections.abc import Mapping
 from dataclasses import replace

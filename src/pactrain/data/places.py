@@ -1,4 +1,4 @@
-"""Where data files are looked for."""
+"""The folders in which data files are looked for."""
 
 import os
 from pathlib import Path

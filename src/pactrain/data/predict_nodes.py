@@ -1,4 +1,4 @@
-"""Predictions for the nodes of a graph."""
+"""Predictions of a trained network for the nodes of a graph."""
 
 from typing import Any
 

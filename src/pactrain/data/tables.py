@@ -1,4 +1,4 @@
-"""From a file of the user to a task: the target, the split, the encoding."""
+"""Reading a user's table as a task: finding the target, splitting the rows, encoding the columns."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace

@@ -1,4 +1,4 @@
-"""A supervised learning task as arrays, with what is needed to treat new rows alike."""
+"""A supervised learning task as arrays, with the encoder that treats new rows in the same way."""
 
 from dataclasses import dataclass
 from typing import Any

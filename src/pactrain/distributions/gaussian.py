@@ -36,7 +36,7 @@ def block_sum(values: Tensor) -> Tensor:
 
 
 def spread(per_group: Tensor, like: Tensor, groups: Slices) -> Tensor:
-    """One value per group written out to one value a weight."""
+    """One value per group written out to one value per weight."""
     out = torch.empty_like(like)
     for value, g in zip(per_group.to(like.dtype), groups, strict=True):
         out[g] = value
@@ -59,7 +59,7 @@ def kl_by_group(mean_shift: Tensor, log_std: Tensor, prior_log_std: Tensor, grou
 
 
 def kl_by_group_at_once(mean_shift: Tensor, log_std: Tensor, prior_log_std: Tensor, groups: Slices) -> Tensor:
-    """KL of each group in nats, in a few operations on all weights: `kl_by_group` for small networks.
+    """KL of each group in nats by a few operations on all weights at once: quicker than `kl_by_group` for small networks.
 
     >>> shift, log_std, prior = torch.tensor([1.0, 2.0, 3.0]), torch.zeros(3), torch.zeros(2)
     >>> kl_by_group_at_once(shift, log_std, prior, [slice(0, 1), slice(1, 3)]).tolist()

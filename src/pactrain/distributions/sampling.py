@@ -1,4 +1,4 @@
-"""Drawing: calls with other weights, standard normal noise, and predictions averaged over draws."""
+"""Calling a network with drawn weights, standard normal noise, and predictions averaged over draws."""
 
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -77,7 +77,7 @@ def fill_normal(out: Tensor, generator: torch.Generator | None = None) -> Tensor
 
 @cache
 def threads() -> ThreadPoolExecutor:
-    """One thread a stream, shared by everything that draws noise."""
+    """One thread per stream, shared by everything that draws noise."""
     return ThreadPoolExecutor(STREAMS, thread_name_prefix="pactrain")
 
 

@@ -9,7 +9,7 @@ from pactrain.runtime.errors import PactrainError
 
 
 def draw_boxes(cells: Sequence[CellResult], path: Path) -> None:
-    """One panel a first name (a graph), in it for each second name (a network) the settings' mean scores and PAC-Bayes' splits."""
+    """One panel per graph (the first name), in it for each network (the second name) the settings' mean scores and PAC-Bayes' splits."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 

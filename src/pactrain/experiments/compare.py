@@ -170,7 +170,7 @@ def spread(values: Sequence[float]) -> Spread:
 
 @dataclass(frozen=True)
 class Method:
-    """One line of the comparison.  `chosen` has one entry a seed; seconds are those of one seed on one core."""
+    """One line of the comparison.  `chosen` has one entry per seed; seconds are those of one seed on one core."""
 
     name: str
     score: Spread

@@ -22,7 +22,7 @@ from pactrain.experiments.k_scan import Scan
 from pactrain.experiments.tables import Cell, Table
 from pactrain.models.image import image_model
 from pactrain.rules.presets import rules_for
-from pactrain.training.history import between_looks, looked_at
+from pactrain.training.history import between_looks, rows_measured
 
 CPU_RATE = 30e9
 """Operations a second that a core of the machine these recipes were sized on gets out of the narrow networks."""
@@ -102,7 +102,7 @@ def _training(cell: Cell, part: float) -> Cost:
     passes = images * (epochs + s.get("stage2", 0))
     extra = (
         3 * rules.scan_share * images * epochs
-        + epochs // between_looks(epochs) * looked_at(round(images))
+        + epochs // between_looks(epochs) * rows_measured(round(images))
         + CHUNK * CHUNK_DRAWS
     )
     steps = math.ceil(passes / images) * an_epoch

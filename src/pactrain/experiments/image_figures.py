@@ -115,7 +115,7 @@ FIGURES: dict[str, Callable[[Scale], Curves | Scan]] = {
 
 
 def carry_out_curves(figure: Curves, carry_out: CarryOut, *, seeds: int) -> dict[str, list[Metrics]]:
-    """The metrics of every curve, one a seed."""
+    """The metrics of every curve, one per seed."""
     return {name: found for (name, _), found in metrics_of(figure.table(), carry_out, seeds=seeds).items()}
 
 

@@ -66,7 +66,7 @@ def searched(scale: Scale) -> dict[str, Settings]:
 
 
 def with_rates_searched(scale: Scale) -> dict[str, Settings]:
-    """The rows of `searched`; at the cpu scale with the first weight decay only, where a table has many cells."""
+    """Plain training as `searched` has it, but at the cpu scale with the first weight decay only, for tables of many cells."""
     rows = searched(scale)
     if scale == "cpu":
         for row in rows.values():

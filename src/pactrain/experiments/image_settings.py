@@ -1,4 +1,4 @@
-"""The settings of one training on images, by `fit` or plainly."""
+"""The settings of one training on images, by `fit` or by plain training."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -66,7 +66,7 @@ def pac_bayes(**settings: Any) -> dict[str, Any]:
     metrics |= {key: result.metrics[key] for key in ("steps", "held_gamma", "learning_rate")}
     metrics |= {"test": _accuracy(model, test), "train": result.metrics["train"]["accuracy"]}
     if own.looks == "curves":
-        metrics |= _told(result) | {"untrained": untrained}
+        metrics |= _figure_data(result) | {"untrained": untrained}
     return metrics | (_predictors(result.posterior, test, own.seed) if own.looks == "predictors" else {})
 
 
@@ -165,7 +165,7 @@ class _Curve:
         self.records.append({"epoch": len(self.records) + 1, "stage": 1} | scores)
 
 
-def _told(result: Result) -> dict[str, Any]:
+def _figure_data(result: Result) -> dict[str, Any]:
     """What figures are drawn from: the history, which group is what kind of layer, and the scan."""
     keys = (
         "epoch",

@@ -42,7 +42,7 @@ class Scan:
         return [float(v) for v in np.linspace(self.low, self.high, self.points)]
 
     def plan(self) -> list[Run]:
-        """A run a std."""
+        """One run per std."""
         same = {"network": self.network, "data": self.data, "images": self.images, "draws": self.draws}
         digest = digest_of(self.data)
         return [

@@ -1,4 +1,4 @@
-"""Numbers that the paper prints, to stand beside ours: mean and deviation of the test accuracy in percent."""
+"""Numbers that the paper prints, to stand beside ours: mean and standard deviation of the test accuracy in percent."""
 
 Number = tuple[float, float]
 
@@ -35,7 +35,7 @@ _NETWORKS = ("vgg13", "vgg19", "resnet18", "resnet34", "densenet121")
 _SETS = ("cifar10", "cifar100")
 
 Matrix = dict[tuple[str, str], float]
-"""Test accuracies in percent by row and column of a table; the paper prints no deviations for images."""
+"""Test accuracies in percent by row and column of a table; the paper prints no standard deviations for images."""
 
 
 def _matrix(columns: tuple[str, ...], rows: dict[str, tuple[float, ...]]) -> Matrix:

@@ -61,7 +61,7 @@ class Run:
 
     @property
     def identity(self) -> str:
-        """A name that follows from the configuration alone, on every machine."""
+        """Fingerprint of the configuration, equal on every machine and in every session."""
         text = json.dumps(self.config, sort_keys=True, separators=(",", ":"))
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 

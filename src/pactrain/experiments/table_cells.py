@@ -1,4 +1,4 @@
-"""PAC-Bayes beside searched plain training on the same splits: scores, their difference, what each took."""
+"""Cells of a table that compares PAC-Bayes with searched plain training on the same splits: scores, difference, time."""
 
 import math
 import statistics
@@ -29,7 +29,7 @@ class Side:
 
     @property
     def number(self) -> Number:
-        """Mean and deviation."""
+        """Mean and standard deviation over splits."""
         return statistics.fmean(self.scores), statistics.stdev(self.scores) if len(self.scores) > 1 else math.nan
 
 

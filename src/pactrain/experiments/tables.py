@@ -51,7 +51,7 @@ class Table:
         }
 
     def only(self, rows: Sequence[str], columns: Sequence[str]) -> "Table":
-        """A copy with these rows and columns; none named means all."""
+        """A copy with these rows and columns only; none named means all."""
         for names, there in ((rows, self.rows), (columns, self.columns)):
             for name in names:
                 if name not in there:
@@ -123,7 +123,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Score:
-    """A cell's scores in percent, one a seed; the settings that a search chose; the number of trainings and their time."""
+    """A cell's scores in percent, one per seed; the settings that a search chose; the number of trainings and their time."""
 
     scores: tuple[float, ...]
     trainings: int
@@ -134,12 +134,12 @@ class Score:
 
     @property
     def mean(self) -> float:
-        """Over seeds."""
+        """Mean over seeds."""
         return statistics.fmean(self.scores)
 
     @property
     def deviation(self) -> float:
-        """Over seeds; NaN for one."""
+        """Standard deviation over seeds; NaN for one."""
         return statistics.stdev(self.scores) if len(self.scores) > 1 else math.nan
 
     def to_dict(self) -> dict[str, Any]:
@@ -179,7 +179,7 @@ def carry_out_table(table: Table, carry_out: CarryOut, *, seeds: int, choose: Ch
 
 
 def metrics_of(table: Table, carry_out: CarryOut, *, seeds: int) -> dict[tuple[str, str], list[dict[str, Any]]]:
-    """The metrics of every cell, one a seed, of a table without searches."""
+    """The metrics of every cell, one per seed, of a table without searches."""
     cells = table.cells()
     rows = carried([cell.run(seed, {}) for seed in range(seeds) for cell in cells.values()], carry_out)
     found = {place: [rows[cell.run(seed, {}).identity] for seed in range(seeds)] for place, cell in cells.items()}

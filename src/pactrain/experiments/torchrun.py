@@ -1,7 +1,7 @@
 """A plan carried out by the processes that torchrun has started: each takes its share of the runs, on a GPU of its own.
 
 A training of the paper fits on one GPU, so that many trainings side by side are quicker than each on all GPUs.  All processes write
-to one store, a transaction a run, so they must be on one machine; for several machines there are the backends ray and dask.
+to one store, one transaction per run, so they must be on one machine; for several machines there are the backends ray and dask.
 """
 
 import os
@@ -19,12 +19,12 @@ WAIT = 1.0
 
 
 def by_torchrun() -> bool:
-    """True if this is one of several processes of torchrun."""
+    """True if this is one of several processes started by torchrun."""
     return int(os.environ.get("WORLD_SIZE", "1")) > 1 and "RANK" in os.environ
 
 
 def is_first() -> bool:
-    """True if this is the process that shows the result."""
+    """True in the process that shows the result."""
     return not by_torchrun() or os.environ["RANK"] == "0"
 
 

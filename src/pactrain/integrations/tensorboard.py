@@ -50,7 +50,7 @@ class TensorBoard:
 
 def scalars(record: dict[str, Any]) -> dict[str, float]:
     """The numbers of an epoch under the names that TensorBoard groups them by."""
-    looked = ("train", "test", "prior_std", "posterior_std") if is_fresh(record) else ()
-    values = {f"{part}/{k}": v for part in looked for k, v in (record[part] or {}).items()}
+    measured = ("train", "test", "prior_std", "posterior_std") if is_fresh(record) else ()
+    values = {f"{part}/{k}": v for part in measured for k, v in (record[part] or {}).items()}
     values |= {"bound/total": record["bound"]} | {f"bound/{k}": record[k] for k in TERMS}
     return values | {"stage": record["stage"], "seconds": record["seconds"]}

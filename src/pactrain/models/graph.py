@@ -145,7 +145,7 @@ def _with_loops(edge_index: Tensor, nodes: int) -> Tensor:
 class MeanLayer(nn.Module):
     """A node's own features and the mean of its neighbours', each through a linear layer.
 
-    The same function as torch-geometric's `SAGEConv`, which averages first: averaging 32 values a node instead of thousands of
+    The same function as torch-geometric's `SAGEConv`, which averages first: averaging 32 values per node instead of thousands of
     features takes a tenth of the time.
     """
 

@@ -1,4 +1,4 @@
-"""Networks for images by name: `vgg13`, `resnet18:width=.25,norm=group`, …"""
+"""Networks for images by name: `vgg13`, `resnet18:width=0.25,norm=group`, …"""
 
 import math
 import re
@@ -65,7 +65,7 @@ def image_shape(inputs: int) -> tuple[int, int]:
 
 
 def is_image_model(name: str) -> bool:
-    """True if the name, without its options, belongs to a network for images."""
+    """True if the name, without its options, is that of a network for images."""
     return name.partition(":")[0] in FAMILIES
 
 
@@ -86,7 +86,7 @@ def image_model(name: str, inputs: int, classes: int, *, seed: int = 0) -> nn.Se
 
 
 def _options(name: str, text: str, *, normalised: bool) -> dict[str, Any]:
-    """`width=.25,norm=group` as keywords."""
+    """`width=0.25,norm=group` as keywords."""
     found: dict[str, Any] = {}
     for part in filter(None, text.split(",")):
         if match := re.fullmatch(r"width=(\d+\.?\d*|\.\d+)", part):
@@ -95,7 +95,7 @@ def _options(name: str, text: str, *, normalised: bool) -> dict[str, Any]:
             found["norm"] = match[1]
         else:
             norms = " and norm=batch or norm=group" if normalised else "; it has no normalisation"
-            raise PactrainError(f"model {name!r}: {part!r} is not known; its options are width=.25, say,{norms}")
+            raise PactrainError(f"model {name!r}: {part!r} is not known; its options are width=0.25, say,{norms}")
     if found.get("width", 1.0) <= 0:
         raise PactrainError(f"model {name!r}: the width must be above 0")
     return found

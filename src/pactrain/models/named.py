@@ -40,7 +40,7 @@ def check_model(name: str | None) -> None:
     if not path.endswith(".py") or not function:
         raise PactrainError(
             f"model {name!r} is not known; use mlp, mlp:600-600 (widths), linear, {', '.join(GRAPH_MODELS)}, "
-            f"{', '.join(IMAGE_MODELS)} (vgg13:width=.25,norm=group, say) or FILE.py:FUNCTION"
+            f"{', '.join(IMAGE_MODELS)} (vgg13:width=0.25,norm=group, say) or FILE.py:FUNCTION"
         )
     if not Path(path).exists():
         raise PactrainError(f"there is no file {path} to take the model from")

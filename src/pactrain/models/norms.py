@@ -1,4 +1,4 @@
-"""BatchNorm, or GroupNorm in its place, whose statistics belong to one example and so leave a certificate possible."""
+"""BatchNorm, or instead GroupNorm, whose statistics belong to one example and so leave a certificate possible."""
 
 from typing import Literal
 

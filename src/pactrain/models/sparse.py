@@ -23,7 +23,7 @@ class SparseLinear(nn.Linear):
 
     @classmethod
     def over(cls, linear: Any) -> "SparseLinear":
-        """A layer that shares the parameters of another."""
+        """A sparse layer that shares the parameters of a linear one."""
         layer = cls(linear.weight.shape[1], linear.weight.shape[0], bias=linear.bias is not None)
         layer.weight, layer.bias = linear.weight, linear.bias
         return layer

@@ -1,4 +1,4 @@
-"""A value computed from a tensor, kept as long as the same tensor comes again unchanged."""
+"""A cache of one value computed from a tensor, valid while the tensor is unchanged."""
 
 from collections.abc import Callable, Hashable
 from typing import Any, Generic, TypeVar

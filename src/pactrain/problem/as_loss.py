@@ -1,4 +1,4 @@
-"""The one place where whatever a user passes as `loss=` becomes a `Loss`."""
+"""`as_loss`: converts whatever a user passes as `loss=` to a `Loss`."""
 
 import inspect
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""One view of all data: batches for training, batches for measuring, and single rows where examples are rows of tensors."""
+"""`Batches`: one interface to all kinds of data, for training, for measuring, and for single rows of tensors."""
 
 import copy
 import itertools
@@ -182,7 +182,7 @@ class TensorBatches(Batches):
         return changed
 
     def reordered(self, order: Tensor) -> Self:
-        """All rows in this order."""
+        """A copy of the data with its rows in this order."""
         index = order.to(self.tensors[0].device)
         return self.mapped(lambda _: self._rows(index))
 

@@ -1,4 +1,4 @@
-"""The best answer that does not look at the inputs: what a network has to beat before its scores mean anything."""
+"""The best constant answer, which does not look at the inputs: a network has to beat its scores."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from torch import Tensor
 
 from pactrain.problem.batches import Batches
 from pactrain.problem.loss_weights import RowWeighted
-from pactrain.problem.losses import LabelsLoss, Loss, per_row
+from pactrain.problem.losses import Loss, per_row
 from pactrain.runtime.gave_up import Refused, gave_up, refusing
 
 LEVELS = 19
@@ -78,7 +78,7 @@ def best_constant(
     target = torch.cat([_target(loss, batch) for batch in batches.ordered()])
     tried = _Tried(loss, like) if losses and not isinstance(loss, RowWeighted) else None
     if loss.several_labels:
-        return _labels(target, tried, logits=not (isinstance(loss, LabelsLoss) and loss.threshold))
+        return _labels(target, tried)
     if loss.task == "regression":
         exact = target.double()
         rows = None if tried is None else tried.rows(_levels(exact), exact)
@@ -110,16 +110,14 @@ def _classes(target: Tensor, tried: "_Tried | None", loss: Loss) -> ConstantAnsw
     return ConstantAnswer(wrong, None if tried is None else tried.classes(shares, target), target.ndim > 1)
 
 
-def _labels(target: Tensor, tried: "_Tried | None", *, logits: bool) -> ConstantAnswer:
+def _labels(target: Tensor, tried: "_Tried | None") -> ConstantAnswer:
     rows = target.reshape(len(target), -1)
     patterns, counts = rows.unique(dim=0, return_counts=True)
     wrong = (rows != patterns[counts.argmax()]).any(1).double()
     if target.ndim > 2:  # pixels, of which the share that is wrong counts
         wrong = (rows != rows.double().mean().round()).double().mean(1)
     shares = target.double().mean(0).clamp(1e-12, 1 - 1e-12)
-    return ConstantAnswer(
-        wrong, None if tried is None else tried.rows([shares.logit() if logits else shares], target.double())
-    )
+    return ConstantAnswer(wrong, None if tried is None else tried.rows([tried.loss.output_at(shares)], target.double()))
 
 
 @dataclass(frozen=True)
@@ -140,7 +138,7 @@ class _Tried:
         return self._first([partial(at, dtype, shape) for shape in shapes for dtype in self._dtypes()])
 
     def classes(self, shares: Tensor, target: Tensor) -> Tensor | None:
-        """Losses of the rows at the best constant answer for classes, each of which has one loss wherever it stands."""
+        """Losses of the rows at the best constant output for classes, each of which has one loss wherever it occurs."""
         number = max(len(shares), 0 if self.like is None or self.like.ndim < 2 else self.like.shape[1])
         padded = torch.nn.functional.pad(shares, (0, number - len(shares)))
         outputs = [padded.log().clamp(min=math.log(1e-12)), torch.zeros_like(padded)]

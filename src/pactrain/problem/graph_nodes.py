@@ -1,4 +1,4 @@
-"""A graph as one batch: the whole graph goes through the network, the loss is that of the nodes that are named."""
+"""A graph as one batch: the whole graph goes through the network, the loss is that of the selected nodes."""
 
 from typing import Any, NamedTuple
 
@@ -12,7 +12,7 @@ HOW = "pass a list of batches and loss=callable(predict, batch) to read it your 
 
 
 class Nodes(NamedTuple):
-    """Some nodes of a graph with their targets; a network is called as `model(x, edge_index)` and gives a row a node."""
+    """Some nodes of a graph with their targets; a network is called as `model(x, edge_index)` and gives one row per node."""
 
     x: Tensor
     edge_index: Tensor

@@ -1,4 +1,4 @@
-"""Whole numbers where floating-point ones are meant: pixels from 0 to 255, counts, prices."""
+"""Converting integer inputs and targets to floating point where the network or the loss needs it: pixels, counts, prices."""
 
 import itertools
 from collections.abc import Sequence

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from torch import Tensor
 
 from pactrain.problem.call_network import Predict, integers_beside_inputs, predict_batch
-from pactrain.problem.target_checks import check_classes, check_labels
+from pactrain.problem.target_checks import check_classes
 from pactrain.runtime.errors import PactrainError
 from pactrain.runtime.gave_up import refusing
 
@@ -67,6 +67,8 @@ class Loss:
 
     several_labels: ClassVar[bool] = False
     """True if an example has several labels, each of which is there or not."""
+    one_layout: ClassVar[bool] = False
+    """True if outputs and targets have one possible layout, so that their shapes need not be interpreted."""
 
     def __call__(self, predict: Predict, batch: Any) -> Tensor:
         """Compute the losses of a batch.
@@ -143,6 +145,10 @@ class Loss:
         labelled = (target != self.ignore).flatten(1)
         return (values.flatten(1) * labelled).sum(1) / labelled.sum(1).clamp(min=1)
 
+    def output_at(self, shares: Tensor) -> Tensor:
+        """The output that predicts each label with these probabilities: logits."""
+        return shares.logit()
+
     def names_classes(self, batch: Any) -> bool:
         """Tell classification from regression.
 
@@ -196,43 +202,6 @@ class Loss:
             The guarded loss.
         """
         return replace(self, per_example=refusing(self.per_example))
-
-
-@dataclass(frozen=True)
-class LabelsLoss(Loss):
-    """A loss for labels that are each there (1) or not (0): one per example, several, or one per pixel.
-
-    An example with several labels is wrong if any of them is; of pixels the share that is wrong counts.
-
-    Attributes:
-        threshold: Output above which a label is predicted to be there: 0 for logits, 0.5 for probabilities.
-    """
-
-    threshold: float = 0.0
-
-    several_labels: ClassVar[bool] = True
-
-    def with_score(self, predict: Predict, batch: Any) -> tuple[Tensor, Tensor]:
-        """Per-example losses and per-example 0-1 errors."""
-        output, target = self.read(predict, batch)
-        check_labels(target)
-        losses = per_row(self.per_example(output, target))
-        wrong = (output.reshape(target.shape) > self.threshold) != (target > 0.5)
-        return losses, (wrong.flatten(1).any(1) if target.ndim == 2 else per_row(wrong.double())).double()
-
-    def rows(self, values: Tensor, target: Tensor) -> Tensor:
-        """One value per example: the mean over its labels."""
-        return per_row(values)
-
-
-@dataclass(frozen=True)
-class NextTokenLoss(Loss):
-    """A loss of tokens, each predicted from those before it, as causal language models are trained."""
-
-    def read(self, predict: Predict, batch: Any) -> tuple[Tensor, Tensor]:
-        """The output at every token but the last, and the token after it."""
-        output, target = super().read(predict, batch)
-        return (output[:, :, :-1] if output.ndim > 2 else output), target[:, 1:]
 
 
 def _no_outputs(output: Tensor, target: Tensor) -> Tensor:

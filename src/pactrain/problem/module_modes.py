@@ -24,7 +24,7 @@ def own_buffers(model: nn.Module) -> dict[str, Tensor]:
 
 
 def trains_batch_norm(model: nn.Module) -> bool:
-    """True if it has BatchNorm that is trained.  One in a frozen part only scales its inputs."""
+    """True if the network has a BatchNorm layer that is trained.  One in a frozen part only scales its inputs."""
     return any(isinstance(m, _BatchNorm) and any(p.requires_grad for p in m.parameters()) for m in model.modules())
 
 

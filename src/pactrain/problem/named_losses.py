@@ -6,7 +6,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pactrain.problem.losses import LabelsLoss, Loss, NextTokenLoss, Task
+from pactrain.problem.label_losses import LabelsLoss, NextTokenLoss
+from pactrain.problem.losses import Loss, Task
 from pactrain.runtime.errors import DataError, PactrainError
 
 
@@ -56,7 +57,7 @@ def match(output: Tensor, target: Tensor) -> Tensor:
         return output.reshape(target.shape)
     raise DataError(
         f"the network's output has shape {tuple(output.shape)} and the target {tuple(target.shape)}; "
-        "they must hold the same number of values an example"
+        "they must hold the same number of values per example"
     )
 
 

@@ -50,7 +50,7 @@ class Problem:
     metrics: Metrics = field(default_factory=dict)
 
     def grown(self, blocks: int) -> "Problem":
-        """This problem with so many of its blocks among the examples to train on."""
+        """The problem with so many of its blocks among the examples to train on."""
         table = self.batches.table
         assert table is not None or not self.blocks
         if table is None or not blocks:

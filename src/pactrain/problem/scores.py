@@ -26,7 +26,7 @@ def evaluate(model: nn.Module, batches: Iterable[Any], loss: Loss) -> Scores:
 
 @torch.no_grad()
 def measure(model: nn.Module, batches: Iterable[Any], loss: Loss) -> Scores:
-    """What `evaluate` measures, in the modes the submodules are in."""
+    """`loss`, `n`, and `accuracy` or `rmse` as in `evaluate`, but in the modes the submodules are in."""
     total_loss, total_score, n = 0.0, 0.0, 0
     for batch in batches:
         losses, scores = loss.with_score(model, batch)
@@ -141,6 +141,7 @@ def entropy(shares: Sequence[float]) -> float:
 
 
 def chance(batches: Batches, loss: Loss) -> float:
-    """The `entropy` of the classes of some data; infinite where the loss is another, or the shares are not known."""
+    """Mean cross-entropy, in nats, of answering every row with the shares of the classes; infinite for other losses, or where
+    the shares are not known."""
     shares = class_shares(batches, loss)
     return entropy(shares) if shares and loss.name in CLIPPED else math.inf

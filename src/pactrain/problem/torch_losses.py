@@ -8,7 +8,8 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pactrain.problem.losses import LabelsLoss, Loss
+from pactrain.problem.label_losses import LabelsLoss
+from pactrain.problem.losses import Loss
 from pactrain.problem.named_losses import LOSSES, match
 from pactrain.runtime.errors import PactrainError
 
@@ -97,7 +98,7 @@ def _on_device(module: nn.Module) -> Callable[[Tensor, Tensor], Tensor]:
 
 
 def _matched(module: nn.Module) -> Callable[[Tensor, Tensor], Tensor]:
-    """A loss of torch with the output in the shape of the target: torch would make a table of (N, 1) and (N,)."""
+    """The loss with the output brought to the shape of the target: torch would broadcast (N, 1) and (N,) to an N × N table."""
     call = _on_device(module)
     return lambda output, target: call(match(output, target), target.to(output.dtype))
 

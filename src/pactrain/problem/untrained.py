@@ -1,4 +1,4 @@
-"""The first look at an untrained network: its scores, the number of examples, and shapes that do not fit."""
+"""Measuring the untrained network: its scores, the number of examples, and errors about shapes that do not fit."""
 
 import math
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""The loss that is usual for such outputs and targets, and how a loss of classes reads them."""
+"""The default loss for given outputs and targets, and how a classification loss reads outputs of different shapes."""
 
 from dataclasses import replace
 from typing import Any
@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from pactrain.problem.call_network import predict_batch
-from pactrain.problem.losses import LabelsLoss, Loss, NextTokenLoss
+from pactrain.problem.losses import Loss
 from pactrain.problem.module_modes import restored_buffers, restored_modes
 from pactrain.problem.named_losses import LOSSES, softmax_last
 from pactrain.problem.torch_losses import from_torch
@@ -84,7 +84,7 @@ def as_read(loss: Loss, output: Tensor | None, target: Tensor) -> Loss:
     Raises:
         DataError: Classes and tokens cannot be told apart.
     """
-    if output is None or loss.task != "classification" or isinstance(loss, LabelsLoss | NextTokenLoss):
+    if output is None or loss.task != "classification" or loss.one_layout:
         return loss
     if is_one_hot(output, target):
         return replace(loss, one_hot=True)

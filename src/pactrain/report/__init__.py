@@ -1,4 +1,4 @@
-"""What runs look like to a person: one self-contained page, and its figures as files.
+"""The report about runs: one self-contained page, and its figures as files.
 
 write_report([Path("runs/digits")])                   # runs/digits/report.html again
 write_figures([Path("runs/digits")], Path("figures"))

@@ -126,8 +126,8 @@ def story_line(axes: "Axes", run: Run, *, height: float) -> None:
 
 
 def _story(run: Run) -> str:
-    told = noticed(run.metrics) if run.metrics else []
-    return f" {sentence(told[0])}" if told else ""
+    sentences = noticed(run.metrics) if run.metrics else []
+    return f" {sentence(sentences[0])}" if sentences else ""
 
 
 def gap_figure(runs: list[Run], *, name: str = "gap") -> Drawing:

@@ -1,4 +1,4 @@
-"""Figures as part of a page: SVG in the page's own colours and letters, without ids that could meet others."""
+"""Figures as part of a page: SVG in the page's own colours and fonts, with ids that are unique on the page."""
 
 import re
 from xml.etree import ElementTree

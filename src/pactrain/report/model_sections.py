@@ -94,22 +94,22 @@ def rows(run: Run) -> Values:
         ("mistakes", "Rows it misses most" if regression else "Its most confident mistakes"),
         ("unsure", "Rows it is least sure of"),
     )
-    parts = [{"title": title, **_shown(run, found[kind])} for kind, title in kinds if found.get(kind)]
+    parts = [{"title": title, **_chosen_rows(run, found[kind])} for kind, title in kinds if found.get(kind)]
     return {"parts": parts, "rows": found.get("rows", "")}
 
 
-def _shown(run: Run, shown: list[Values]) -> Values:
-    pictures = [data_uri(run, row) for row in shown]
+def _chosen_rows(run: Run, chosen: list[Values]) -> Values:
+    pictures = [data_uri(run, row) for row in chosen]
     if all(pictures):
-        words = [_said(run, row) for row in shown]
+        words = [_said(run, row) for row in chosen]
         return {
             "pictures": [{"uri": uri, "words": said} for uri, said in zip(pictures, words, strict=True)],
             "table": None,
         }
-    columns = _columns(run, shown)
-    heads = ["row", *_heads(shown[0]), *columns]
+    columns = _columns(run, chosen)
+    heads = ["row", *_heads(chosen[0]), *columns]
     body = [
-        [str(row["row"] + 1), *_answers(run, row), *(_cells(run, row).get(c, "–") for c in columns)] for row in shown
+        [str(row["row"] + 1), *_answers(run, row), *(_cells(run, row).get(c, "–") for c in columns)] for row in chosen
     ]
     caption = f"Numbers of {run.analysis['rows']} rows count from 1"
     return {"pictures": [], "table": Table(caption, heads, body, numbers=0)}
@@ -128,7 +128,7 @@ def _answers(run: Run, row: Values) -> list[str]:
 def _said(run: Run, row: Values) -> str:
     true, answer, sure = _answers(run, row)
     if row["true"] == row["answer"]:
-        return f"{true}, rightly, {sure} sure"
+        return f"{true}, correct, {sure} sure"
     return f"{true}, taken for {answer}, {sure} sure"
 
 
@@ -142,9 +142,9 @@ def _cells(run: Run, row: Values) -> dict[str, str]:
     return {f"column {i}": number(value) for i, value in enumerate(inputs)}
 
 
-def _columns(run: Run, shown: list[Values]) -> list[str]:
+def _columns(run: Run, chosen: list[Values]) -> list[str]:
     """The columns that are shown: the most important ones, in the order of the file."""
-    every = list(_cells(run, shown[0]))
+    every = list(_cells(run, chosen[0]))
     weight = {c["column"]: c["loss"] for c in run.analysis.get("importance") or ()}
     best = sorted(every, key=lambda name: -weight.get(name.partition(",")[0], 0.0))[:SHOWN_CELLS]
     return [name for name in every if name in best]
@@ -152,10 +152,10 @@ def _columns(run: Run, shown: list[Values]) -> list[str]:
 
 def columns(run: Run) -> Values:
     """Which columns matter, and what became of each."""
-    told = run.config.get("columns") or []
-    body = [[c["column"], _became(c), str(c["features"]) if c["features"] else "–"] for c in told]
+    records = run.config.get("columns") or []
+    body = [[c["column"], _became(c), str(c["features"]) if c["features"] else "–"] for c in records]
     table = Table("What became of each column of the file", ["column", "became", "features"], body, numbers=1)
-    return {"drawings": column_figures(run), "fates": table if told else None}
+    return {"drawings": column_figures(run), "fates": table if records else None}
 
 
 def _became(record: Values) -> str:

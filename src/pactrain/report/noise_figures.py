@@ -59,7 +59,7 @@ def _over_training(run: Run) -> Drawing:
 
 
 def _at_the_end(run: Run) -> Drawing:
-    """Standard deviations of many groups at the end of training."""
+    """Standard deviations of prior and posterior at the end of training, for networks of many groups."""
     groups = list(run.config["groups"])[:MOST_GROUPS]
     figure, axes = canvas((SIZE[0], 0.9 + 0.19 * len(groups)), left=1.7)
     last, rows = run.history[-1], range(len(groups))

@@ -1,4 +1,4 @@
-"""One HTML page about one run or several: no script, no network, readable in light and dark, on a phone and by ear."""
+"""One HTML page about one run or several: no script, no network, readable in light and dark, on a phone and with a screen reader."""
 
 import dataclasses
 import re

@@ -1,4 +1,4 @@
-"""Rows that are images, as pictures that a page can hold."""
+"""Rows of pixels as PNG pictures embedded in the report's page."""
 
 import base64
 import math

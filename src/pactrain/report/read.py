@@ -1,4 +1,4 @@
-"""What a report is made from: a run folder, read without its weights."""
+"""Reading a run folder for the report, without its weights."""
 
 import math
 from dataclasses import dataclass, field

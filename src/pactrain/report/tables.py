@@ -1,4 +1,4 @@
-"""A table of the page."""
+"""A table as the report's page shows it."""
 
 from dataclasses import dataclass
 

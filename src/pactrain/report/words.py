@@ -1,4 +1,4 @@
-"""Sentences of the report alone; those it shares with the terminal are in `runs/sentences.py`."""
+"""Sentences that only the report uses; those it shares with the terminal are in `runs/sentences.py`."""
 
 from dataclasses import dataclass
 
@@ -64,17 +64,17 @@ def finding(s: Statement) -> Finding:
 
 def findings(certificate: Certificate) -> list[Statement]:
     """What the certificate claims, the strongest first, then the best of what is vacuous."""
-    told = certificate.findings()
-    known = {(s.quantity, s.predictor) for s in told}
+    found = certificate.findings()
+    known = {(s.quantity, s.predictor) for s in found}
     kinds = dict.fromkeys((s.quantity, s.predictor) for s in certificate.statements if s.vacuous)
     silent = [certificate.best(*kind) for kind in kinds if kind not in known]
-    return [*told, *(s for s in silent if s is not None)]
+    return [*found, *(s for s in silent if s is not None)]
 
 
 def headline(run: Run) -> Statement | None:
     """The statement that matters most: certified before estimated, errors before losses, the smallest value."""
-    told = run.certificate.findings() if run.certificate and run.genuine else []
-    return min(told, key=lambda s: (s.label != "certified", s.quantity != "0-1 error", s.value), default=None)
+    found = run.certificate.findings() if run.certificate and run.genuine else []
+    return min(found, key=lambda s: (s.label != "certified", s.quantity != "0-1 error", s.value), default=None)
 
 
 def proved(run: Run) -> str:
@@ -96,14 +96,14 @@ def proved(run: Run) -> str:
 
 def _alone(certificate: Certificate) -> str:
     """What follows without the test set."""
-    told = [
+    found = [
         s
         for s in certificate.findings()
         if s.bound != "test set" and s.quantity == "0-1 error" and s.label == "certified"
     ]
-    if not told:
+    if not found:
         return " ".join(certificate.silence())
-    return f"The training data alone proves that {claim(min(told, key=lambda s: s.value))}."
+    return f"The training data alone proves that {claim(min(found, key=lambda s: s.value))}."
 
 
 def trained(run: Run) -> str:

@@ -104,7 +104,7 @@ def _is_pair(batches: Batches | None) -> bool:
 
 
 def _borne(units: Units, model: nn.Module, batches: TensorBatches, loss: Loss, seed: int) -> bool:
-    """True if network and loss bear these units on these rows."""
+    """True if network and loss can be trained in these units on these rows."""
     ends = units.ends
     if units.target != 1 and not same_loss(loss, units.target, ends.degree, batches.tensors[1]):
         return False

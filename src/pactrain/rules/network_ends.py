@@ -98,8 +98,8 @@ def _listen(model: nn.Module, noise: Tensor) -> tuple[Tensor, list[Layer], Layer
 def same_with_units(
     model: nn.Module, ends: Ends, units: Tensor | None, target: float, batches: TensorBatches, seed: int
 ) -> bool:
-    """True if the network does the same with all of these rows, whether inputs and answers are in units or the weights take them over;
-    checked with random weights, as it is trained and as it is measured."""
+    """True if the network gives the same answers for all of these rows, whether inputs and answers are in units or the weights take
+    the units over.  Checked with random weights, in train mode and in eval mode."""
     model = getattr(model, "_orig_mod", model)
     buffers = [(b, b.clone()) for b in model.buffers()]
     try:
@@ -141,7 +141,7 @@ def _both_ways(
 
 
 def _multiplies(model: nn.Module, last: nn.Linear, noise: Tensor, out: Tensor) -> bool:
-    """True if multiplying the answers and multiplying the layer's weights come to the same."""
+    """True if multiplying the layer's weights multiplies the answers by the same factor."""
     factor = torch.full((), FACTOR, device="cpu")
     with _multiplied(last.weight, factor), _multiplied(last.bias, factor):
         return _alike(_answers(model, noise), FACTOR * out)
@@ -162,7 +162,7 @@ def _degree(loss: Loss, out: Tensor, y: Tensor, source: torch.Generator) -> tupl
 
 @torch.no_grad()
 def same_loss(loss: Loss, unit: float, degree: int, y: Tensor) -> bool:
-    """True if the loss of these targets in units is that of the targets themselves but for the power of the unit."""
+    """True if the loss of these targets in units is that of the targets themselves but for a power of the unit."""
     guesses = torch.randn(y.shape, generator=torch.Generator().manual_seed(0)).to(y)
     asked = refusing(loss.per_example)
     try:
@@ -184,7 +184,7 @@ def _alike(found: Tensor, expected: Tensor) -> bool:
 
 
 def _may_change(layer: Layer) -> bool:
-    """True if it has one column of weights for each of its inputs, and these are trained."""
+    """True if the layer has one column of weights for each of its inputs, and these are trained."""
     columns = isinstance(layer, nn.Linear) or (layer.groups == 1 and not layer.transposed)
     return columns and all(p.requires_grad for p in layer.parameters())
 

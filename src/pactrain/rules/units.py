@@ -51,7 +51,7 @@ class Units:
 
     @property
     def taken(self) -> bool:
-        """True if anything is in other units than it came in."""
+        """True if inputs or targets are in other units than those of the data."""
         return self.inputs is not None or self.target != 1
 
     # -- the data in units ---------------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ class Units:
                 self._multiply(model)
 
     def teller(self, model: nn.Module, tell: Callback) -> Callback:
-        """A callback to which the network is shown as it will be."""
+        """The callback, given the network with the units taken over into its weights."""
         if not self.taken or tell is silent:
             return tell
 
@@ -192,7 +192,7 @@ class Units:
         price = f" (the choice costs {self.nats:.1f} nats)" if self.nats else ""
         return [
             f"trained with {' and '.join(parts)}{price}; the weights have taken the units over, and the network takes and gives "
-            "numbers as they come"
+            "unscaled numbers"
         ]
 
 

@@ -1,4 +1,4 @@
-"""What a report shows of a model and its rows, as plain values of bounded size: the content of analysis.json."""
+"""Analysis of a trained model for the report: errors, confidence, importance of columns.  The content of analysis.json."""
 
 from typing import Any
 

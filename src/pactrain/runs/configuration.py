@@ -1,4 +1,4 @@
-"""What a run was started with: kept in its folder, and compared when it is resumed."""
+"""The configuration of a run: stored in its folder, and compared when the run is resumed."""
 
 import hashlib
 import inspect
@@ -86,6 +86,6 @@ def _optimizer_name(optimizer: OptimizerFactory | None) -> str:
     trial = optimizer([{"params": [nn.Parameter(torch.zeros(1))]}])
     if isinstance(trial, torch.optim.LBFGS):
         raise PactrainError(
-            "LBFGS evaluates the loss several times a step, which a noisy loss does not allow; use another"
+            "LBFGS evaluates the loss several times per step, which a noisy loss does not allow; use another"
         )
     return type(trial).__name__

@@ -1,4 +1,4 @@
-"""What the user should know beside the numbers of a finished training."""
+"""Notes about a finished training: warnings and advice shown beside its scores."""
 
 import math
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ INFORMED = 0.9
 LARGE = 30.0
 """Size of a column of inputs, or of targets that are numbers, above which the user is told to scale them.  A network that was made for
 inputs around one sees little but the largest of them, and the rules, which ask the untrained network, see no more than it does.  Also of the
-mean of a column in its deviations."""
+mean of a column in its standard deviations."""
 
 USEFUL_AUC = 0.6
 """Area under the ROC curve from which on the scores order the rows, even if the largest class is always named."""
@@ -162,12 +162,12 @@ def _notes_on_scales(problem: Problem, given: Problem) -> list[str]:
                 f"Column {column} of the inputs has values around {float(_size(came.examples[0])[column]):.3g}: a network learns better "
                 f"from columns of about the same size, near one. Scale them first (sklearn's StandardScaler, say); {how}."
             )
-        means, deviations = x.mean(0).abs(), x.std(0, correction=0)
-        constant = deviations <= FLAT * means
-        column, offset = _largest(torch.where(constant, 0.0, means / deviations))
+        means, stds = x.mean(0).abs(), x.std(0, correction=0)
+        constant = stds <= FLAT * means
+        column, offset = _largest(torch.where(constant, 0.0, means / stds))
         if offset > LARGE:
             notes.append(
-                f"Column {column} of the inputs hardly varies beside its mean, which is {offset:.3g} times its deviation. "
+                f"Column {column} of the inputs hardly varies beside its mean, which is {offset:.3g} times its standard deviation. "
                 f"Subtract means first (sklearn's StandardScaler, say); {how}."
             )
     numbers = problem.loss.task == "regression" and y.is_floating_point() and y.numel()
@@ -175,7 +175,7 @@ def _notes_on_scales(problem: Problem, given: Problem) -> list[str]:
         notes.append(
             f"The targets have values around {float(_size(came.examples[-1].reshape(-1, 1))):.3g}, and an untrained network "
             "answers with values around one: training has a long way to go before it learns anything. Subtract their mean and "
-            f"divide by their deviation first; {how}."
+            f"divide by their standard deviation first; {how}."
         )
     return notes
 

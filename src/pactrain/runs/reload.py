@@ -1,4 +1,4 @@
-"""A completed run read again from its folder."""
+"""Reading a completed run from its folder as a `Result`."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What `fit` returns."""
+"""`Result`, which `fit` returns: the trained network, its posterior, its certificate and its history."""
 
 import tempfile
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a network has to beat: the best constant answer, and a linear model on the same inputs."""
+"""Baseline scores beside the network's: the best constant answer, and a linear model on the same inputs."""
 
 import warnings
 from typing import Any

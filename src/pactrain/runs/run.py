@@ -1,4 +1,4 @@
-"""One run from the moment its configuration is known: opened, summed up, written."""
+"""`Run`: one run of `fit`, from opening its folder to writing its results."""
 
 import time
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""What a run amounts to, in sentences: the same ones in the terminal, in a notebook and in the report.
+"""The result of a run in sentences, shared by the terminal, notebooks and the report.
 
 Plain functions of the content of config.json and metrics.json, and of the certificate.
 """

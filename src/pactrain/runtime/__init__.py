@@ -1,1 +1,1 @@
-"""What everything runs on: errors, events, seeds, processes, interrupts, files, devices."""
+"""Services that all other packages use: errors, events, seeds, processes, interrupts, files, devices."""

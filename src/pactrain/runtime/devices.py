@@ -1,4 +1,4 @@
-"""The device that is computed on, and memory given back to the machine."""
+"""Choosing the device to compute on, and returning freed memory to the operating system."""
 
 import ctypes
 import sys

@@ -1,7 +1,7 @@
-"""Several processes of one job, started by torchrun: who is who, and what they have to agree on.
+"""Several processes of one job, started by torchrun: their ranks, and what they have to agree on.
 
 Every rank holds the whole network, draws the same noise from the shared seed, takes its share of each batch and adds its
-gradient to the others'.  As all of a step's gradients stand in one vector, that is one sum a step, and as every rank then
+gradient to the others'.  As all of a step's gradients stand in one vector, that is one sum per step, and as every rank then
 does the same arithmetic, the weights stay the same everywhere.  Whatever depends on the clock, on Ctrl-C or on files is
 decided by the first rank.
 """
@@ -46,7 +46,7 @@ def joined() -> Iterator[None]:
     if local < torch.cuda.device_count():
         torch.cuda.set_device(local)
     dist.init_process_group("cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo")
-    before = signal.signal(signal.SIGTERM, _told_to_end)
+    before = signal.signal(signal.SIGTERM, _exit_on_sigterm)
     try:
         yield
     finally:
@@ -54,7 +54,7 @@ def joined() -> Iterator[None]:
         dist.destroy_process_group()
 
 
-def _told_to_end(*_: object) -> None:
+def _exit_on_sigterm(*_: object) -> None:
     """torchrun tells the other ranks to end when one has died."""
     raise TrainingError(GONE)
 

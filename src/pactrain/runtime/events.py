@@ -1,4 +1,4 @@
-"""What long work tells its callers: the library never prints."""
+"""Progress events, which long work passes to callbacks: the library never prints."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

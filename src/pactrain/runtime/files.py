@@ -25,7 +25,7 @@ UNREADABLE = OSError, ValueError, RecursionError, MemoryError, SafetensorError
 
 
 def plain(values: Any) -> Any:
-    """A value with tuples as lists, keys as texts, and null for numbers that are not finite."""
+    """A value as JSON can hold it: tuples as lists, keys as texts, and null for numbers that are not finite."""
     if isinstance(values, dict):
         return {str(k): plain(v) for k, v in values.items()}
     if isinstance(values, (list, tuple)):

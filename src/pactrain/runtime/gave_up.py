@@ -1,7 +1,7 @@
-"""What a rule could not do, and why: collected while `fit` runs, for the notes of its result.
+"""Reports of what a rule could not do, and why: collected while `fit` runs, for the notes of its result.
 
 Rules call the user's network and loss in ways that training does not: with random inputs, with single rows, under vmap.  These may
-raise anything there, which is no reason to end a run, but is told.  Only their own calls are guarded (`refusing`), so that an error in
+raise anything there, which does not end the run, but is reported.  Only their own calls are guarded (`refusing`), so that an error in
 our code surfaces.
 """
 
@@ -64,7 +64,7 @@ def noted(note: str) -> None:
 def refusing(call: Callable[P, R]) -> Callable[P, R]:
     """The user's network or loss, of which any exception becomes `Refused`."""
 
-    def asked(*args: P.args, **kwargs: P.kwargs) -> R:
+    def guarded(*args: P.args, **kwargs: P.kwargs) -> R:
         try:
             return call(*args, **kwargs)
         except Refused:  # by the network, which the loss has called
@@ -72,7 +72,7 @@ def refusing(call: Callable[P, R]) -> Callable[P, R]:
         except Exception as error:  # the user's code may raise anything
             raise Refused(error) from error
 
-    return asked
+    return guarded
 
 
 def is_torchs(error: Exception) -> bool:

@@ -1,4 +1,4 @@
-"""Ctrl-C as a wish to stop at the next good moment, pressed again an interrupt at once; and what it may not cut short."""
+"""Handling of Ctrl-C: the first stops at the next safe moment, the second at once; some work is never cut short."""
 
 import signal
 import threading
@@ -10,11 +10,11 @@ from types import FrameType
 @contextmanager
 def deferred() -> Iterator[Callable[[], bool]]:
     """Inside the block the first Ctrl-C only sets a flag, which the function yielded tells."""
-    asked = False
+    pressed = False
 
     def ask(_: int, __: FrameType | None) -> None:
-        nonlocal asked
-        asked = True
+        nonlocal pressed
+        pressed = True
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
     if threading.current_thread() is not threading.main_thread():
@@ -22,7 +22,7 @@ def deferred() -> Iterator[Callable[[], bool]]:
         return
     before = signal.signal(signal.SIGINT, ask)
     try:
-        yield lambda: asked
+        yield lambda: pressed
     finally:
         signal.signal(signal.SIGINT, before)
 

@@ -1,4 +1,4 @@
-"""What a result was made with."""
+"""Versions of Python and of packages, and the kind of processor, which are stored with every result."""
 
 import platform
 from importlib.metadata import PackageNotFoundError, version

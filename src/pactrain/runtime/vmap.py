@@ -1,4 +1,4 @@
-"""Several networks, or one with weights of each example's own, in one pass of vmap; one after the other where a layer does not take that."""
+"""Computing several networks, or one with different weights for each example, in one pass of vmap; in a loop where a layer does not support that."""
 
 import warnings
 from collections.abc import Callable
@@ -16,7 +16,7 @@ def together(work: Callable[[], T], what: str) -> T | None:
     """The result of work that uses vmap, or None if it has to be done in a loop, which gives the same and takes longer.
 
     Layers that torch cannot batch (recurrent ones, control flow that depends on the data) are expected.  Any other refusal by the
-    network or the loss is told.
+    network or the loss is reported.
     """
     try:
         with warnings.catch_warnings():

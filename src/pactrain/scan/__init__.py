@@ -1,1 +1,1 @@
-"""The moment of the loss, estimated under the prior before training."""
+"""The scan before training, which estimates the exponential moment of the loss under the prior."""

@@ -174,7 +174,7 @@ def moment_at(
     draws: int,
     seed: int,
 ) -> tuple[Array, Array]:
-    """logM[draw, γ] and its standard errors at one vector of prior log-stds (one entry a group)."""
+    """logM[draw, γ] and its standard errors at one vector of prior log-stds (one entry per group)."""
     table = np.zeros((draws, 2 * len(gammas) + 2 + len(NEGATIVE)))
     losses = PriorLosses(posterior, batches, loss)
     mine = range(distributed.rank(), draws, distributed.world())

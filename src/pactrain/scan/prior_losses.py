@@ -18,7 +18,7 @@ from pactrain.runtime.vmap import Together, rows_of_each
 WEIGHTS_AT_ONCE, EXAMPLES_AT_ONCE = 2**20, 4096
 """Weights, and examples, of all networks in one pass.  Beyond that the calls that are saved cost less than the cache they take."""
 
-Place = tuple[Tensor, Tensor]  # noise, one entry a weight; log-stds of the prior, one a group
+Place = tuple[Tensor, Tensor]  # noise, one entry per weight; log-stds of the prior, one per group
 
 
 class PriorLosses:
@@ -81,5 +81,5 @@ def is_plain(batch: Any) -> bool:
 
 
 def convolves(model: nn.Module) -> bool:
-    """True if there are convolutions.  Those of several networks are done one after the other even in one call, and slower."""
+    """True if the network has convolutions.  vmap computes those of several networks one after the other, and slower."""
     return any(isinstance(module, _ConvNd) for module in model.modules())

@@ -154,7 +154,7 @@ class PACBayesClassifier(ClassifierMixin, PACBayesEstimator):  # type: ignore[mi
             return loss, []
         if self.multilabel_ or not loss.of_outputs:
             raise DataError(
-                "class_weight goes with a named loss and one class an example; write the weights into your loss"
+                "class_weight goes with a named loss and one class per example; write the weights into your loss"
             )
         labels = self.classes_[target]
         weights = compute_class_weight(self.class_weight, classes=self.classes_, y=labels)

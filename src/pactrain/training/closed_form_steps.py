@@ -17,7 +17,7 @@ from pactrain.training.state import Progress
 from pactrain.training.update_formulas import Moves
 
 GUESS_RISK, GUESS_KL = 0.05, 0.1
-"""Where a bound for losses in [0, 1] is expected to end (risk, and nats an example), for the first weight of the KL: at
+"""Where a bound for losses in [0, 1] is expected to end (risk, and nats per example), for the first weight of the KL: at
 the start the KL is nearly zero, and the slopes there would tie the posterior to the prior for good."""
 
 FOLLOW = 4.0

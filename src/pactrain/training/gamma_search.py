@@ -1,4 +1,4 @@
-"""Training along the walk in γ: after each segment the left-out loss is asked for, and at the end the best state is taken."""
+"""Training during the search over γ: the leave-one-out loss is estimated after each segment, and at the end the best state is restored."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Walker:
         self._best: dict[str, Tensor] | None = None
 
     def after_epoch(self, curvature: CurvatureStds, epochs: int, *, over: bool, record: Record) -> tuple[bool, Record]:
-        """Choose the γ of the next segment if this one is over.  Is it the end, and with which record?"""
+        """Choose the γ of the next segment if this one is over; returns whether the search has ended, and the record it ends with."""
         walk, place = self.walk, self.walk.here
         if not over and walk.part(epochs) == 1:
             found = self.left_out.ask(walk.gamma, curvature.drawn) if distributed.rank() == 0 else Answer(0.0, 0.0, 0.0)

@@ -1,4 +1,4 @@
-"""Training by the gradient of the bound in means, log-stds and prior, as the paper does; what an optimiser is given."""
+"""Training by gradients of the bound in means, log-stds and prior, as the paper does, and the parameter groups of its optimiser."""
 
 import math
 from collections.abc import Callable

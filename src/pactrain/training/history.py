@@ -1,4 +1,4 @@
-"""What an epoch leaves in the history: the scores of the mean network, and the bound with its terms."""
+"""The history's record of an epoch: the scores of the mean network, and the bound with its terms."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -21,18 +21,18 @@ LOOKS = 100
 single step, and a look costs as much."""
 
 
-def looked_at(n: int) -> int:
-    """How many of n training rows a look takes."""
+def rows_measured(n: int) -> int:
+    """Number of training rows, of n, that each measurement uses."""
     return min(n, HISTORY_EXAMPLES, max(FEWEST_EXAMPLES, n // TRAINING_PART))
 
 
 def between_looks(epochs: int) -> int:
-    """Epochs from one look to the next, where there will be so many."""
+    """Epochs from one measurement to the next in a training of `epochs`."""
     return max(1, epochs // LOOKS)
 
 
 def is_fresh(record: Record) -> bool:
-    """True if the scores of a record are those of its own epoch."""
+    """True if the scores of a record were measured in its own epoch."""
     return bool(record.get("scores_epoch", record["epoch"]) == record["epoch"])
 
 
@@ -43,7 +43,7 @@ class Measurement:
         self.posterior, self.bound, self.loss, self.metrics = posterior, bound, problem.loss, problem.metrics
         train, test = problem.batches, problem.test
         n = bound.n if train.table is None else len(train.table)
-        self._train = train.subset(looked_at(n), derive(seed, "history"))
+        self._train = train.subset(rows_measured(n), derive(seed, "history"))
         self._test = test.subset(HISTORY_EXAMPLES, derive(seed, "history")) if test is not None else None
 
     def look(self, epoch: int) -> Record:
@@ -58,11 +58,13 @@ class Measurement:
             "scores_epoch": epoch,
         }
 
-    def __call__(self, risk: float, looked: Record) -> Record:
-        """Everything but where the run is: the mean `risk` of the epoch's steps, what the last look found, and the bound with its terms."""
-        total, gamma, kl_term, complexity = self.bound.terms(risk, looked["kl"], self.posterior.prior_log_std.detach())
+    def __call__(self, risk: float, measured: Record) -> Record:
+        """A record without the epoch and the time: the mean `risk` of the epoch's steps, the last measurement, and the bound with its terms."""
+        total, gamma, kl_term, complexity = self.bound.terms(
+            risk, measured["kl"], self.posterior.prior_log_std.detach()
+        )
         terms = {"bound": total, "gamma": gamma, "kl_term": kl_term, "complexity": complexity}
-        return {"risk": risk, **looked, **terms}
+        return {"risk": risk, **measured, **terms}
 
     def _scores(self, view: Iterable[Any]) -> Record:
         model = self.posterior.model

@@ -1,4 +1,4 @@
-"""What is said when a loss or a weight is no number any more."""
+"""The error for a loss or weight that has become NaN or infinite."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""What the caller of `fit` asked for, as all its steps read it."""
+"""The arguments of `fit` as one record, which all its steps read."""
 
 import time
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""How a posterior is to be trained, decided before the first step."""
+"""`Plan`: how a posterior is to be trained, decided before the first step."""
 
 import math
 from collections.abc import Callable

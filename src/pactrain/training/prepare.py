@@ -101,8 +101,8 @@ def prepare(
         prior=prior, bound="auto", preset=rules, delta=delta, device=device, seed=seed,
         budget=Budget(epochs=epochs), prior_data=0.0, optimizer=None, callbacks=(), progress=False, out=None, resume=False,
     )  # fmt: skip
-    with session(model, options) as asked, reading(model, data, None, loss=loss, options=asked) as problem:
-        start = look_at_start(model, Scaled(problem, Units(), problem), asked)
+    with session(model, options) as opened, reading(model, data, None, loss=loss, options=opened) as problem:
+        start = look_at_start(model, Scaled(problem, Units(), problem), opened)
         moment, std = place_prior(start, NotKept())
         plan = plan_of(start, moment, std)
     posterior, table = start.posterior, problem.batches.table

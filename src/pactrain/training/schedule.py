@@ -104,7 +104,7 @@ class Pace:
         return p.stage1_epochs >= self.stage1_limit or self.budget.stage1_over(p.seconds, self.rules)
 
     def stage2_over(self, p: Progress) -> bool:
-        """True if stage 2 has had its epochs or its time, or if nothing has been won for long."""
+        """True if stage 2 has had its epochs or its time, or has not improved for `stage2_patience` epochs."""
         return (
             p.stage2_epochs >= self.stage2_limit
             or p.epochs_since_best >= self.rules.stage2_patience

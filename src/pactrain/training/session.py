@@ -1,4 +1,4 @@
-"""What surrounds a run: Ctrl-C, seeds, threads, notes; all that it changes in the process around it, and leaves as it was."""
+"""The surroundings of a run: device, seeds, threads, Ctrl-C and notes are set up for it and restored afterwards."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -47,8 +47,8 @@ def session(model: nn.Module, options: Options) -> Iterator[Options]:
         collected() as given_up,
         ExitStack() as until_end,
     ):
-        shown = False if distributed.rank() else options.progress
-        callbacks = until_end.enter_context(watched(options.callbacks, progress=shown))
+        progress = False if distributed.rank() else options.progress
+        callbacks = until_end.enter_context(watched(options.callbacks, progress=progress))
         wished = options.wishes
         yield replace(
             options, callbacks=callbacks, stop=lambda: stop() or bool(wished), given_up=given_up, until_end=until_end

@@ -1,4 +1,4 @@
-"""Where training starts: the noise around the initial weights, and the plan that follows from it."""
+"""The start of training: the noise around the initial weights, and the training plan that follows from it."""
 
 import math
 import time
@@ -72,7 +72,7 @@ class Start:
         return len(self.problem.blocks)
 
     def grown(self, blocks: int) -> "Start":
-        """This start with so many of its blocks among the examples."""
+        """The start with so many of its blocks among the examples."""
         scaled = replace(self.scaled, given=self.scaled.given.grown(blocks), problem=self.problem.grown(blocks))
         batches = scaled.problem.batches
         n = self.untrained.n + sum(len(block) for block in self.problem.blocks[:blocks])

@@ -1,4 +1,4 @@
-"""Where a training is, as named tensors and plain values, and back: all that is needed to go on."""
+"""Saving the state of a training as named tensors and plain values, and restoring it."""
 
 import math
 from dataclasses import asdict, dataclass, field, fields

@@ -1,4 +1,4 @@
-"""Training from its start to the network that is measured, kept on the way so that it can be resumed."""
+"""`train`: the whole training, with checkpoints from which it can be resumed."""
 
 from dataclasses import dataclass
 from pathlib import Path

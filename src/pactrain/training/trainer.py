@@ -104,7 +104,7 @@ class Trainer:
     # -- the loop --------------------------------------------------------------------------------------------------
 
     def epochs(self) -> Iterable[Record]:
-        """Train, yielding one record an epoch, until the rules or the budget end it."""
+        """Train, yielding one record per epoch, until the rules or the budget end it."""
         try:
             if self.curvature is not None:
                 self.curvature.flat.attach()
@@ -234,7 +234,7 @@ class Trainer:
         p.done = self.pace.stage2_over(p)
 
     def _walk(self, walker: Walker, over: bool, record: Record) -> tuple[bool, Record]:
-        """Let the walk go on if a segment of it is over.  Is it the end, and with which record?"""
+        """Go on with the search over γ if a segment of it is over; returns whether stage 1 has ended, and the record it ends with."""
         p, curvature, started = self.progress, self.curvature, time.monotonic()
         assert curvature is not None
         over, record = walker.after_epoch(curvature, p.stage1_epochs, over=over, record=record)

@@ -1,4 +1,4 @@
-"""Arguments that other libraries have and `fit` does not: what replaces each."""
+"""Error messages for arguments that other libraries have and `fit` does not: each names the replacement."""
 
 import difflib
 from collections.abc import Iterable, Mapping

@@ -80,7 +80,7 @@ class Examples:
         return gram(gradients) * (self.posterior.num_weights / len(self.weights)), values
 
     def _of_linear_layers(self, value: Value, *, in_stds: bool) -> tuple[Tensor, Tensor] | None:
-        """`kernel` without any gradient, where every weight sits in a linear layer; None for other networks."""
+        """The kernel computed without gradients of weights, where every weight sits in a linear layer; None for other networks."""
         posterior, found = self.posterior, []
         scales = None
         if in_stds:

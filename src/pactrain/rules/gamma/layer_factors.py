@@ -57,7 +57,7 @@ class Tap:
         self.outputs.append(output)
 
     def once(self) -> bool:
-        """True if it has been called once, and made one row of each, in one precision and for autograd to see."""
+        """True if the layer was called once and gave one row per example, in one precision and recorded by autograd."""
         if self.odd or len(self.outputs) != 1:
             return False
         (a,), (b,) = self.inputs, self.outputs
