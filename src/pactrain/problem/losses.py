@@ -67,6 +67,7 @@ class Loss:
 
     several_labels: ClassVar[bool] = False
     """True if an example has several labels, each of which is there or not."""
+
     one_layout: ClassVar[bool] = False
     """True if outputs and targets have one possible layout, so that their shapes need not be interpreted."""
 
@@ -146,7 +147,14 @@ class Loss:
         return (values.flatten(1) * labelled).sum(1) / labelled.sum(1).clamp(min=1)
 
     def output_at(self, shares: Tensor) -> Tensor:
-        """The output that predicts each label with these probabilities: logits."""
+        """Invert the network's last function.
+
+        Args:
+            shares: Probabilities of the labels.
+
+        Returns:
+            The output that predicts each label with these probabilities: logits.
+        """
         return shares.logit()
 
     def names_classes(self, batch: Any) -> bool:
