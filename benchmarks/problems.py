@@ -20,7 +20,8 @@ from pactrain.data.encoder import Kind
 from pactrain.data.glue import read_glue
 from pactrain.data.graphs import load_graph, split_nodes
 from pactrain.data.load import load
-from pactrain.data.named import data_file, load_named
+from pactrain.data.named import load_named
+from pactrain.data.places import data_file
 from pactrain.data.task import Task
 from pactrain.data.text import embed
 from pactrain.models.mlp import mlp

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from pactrain.cli.main import main
-from pactrain.data.cifar import FOLDER
 from tests.cli.commands import run
 from tests.data.citation import write_graph
 
@@ -34,11 +33,11 @@ def test_a_graph_from_the_command_line(tmp_path: Path) -> None:
 
 def test_train_from_the_command_line_on_images(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rng = np.random.default_rng(0)
-    (tmp_path / FOLDER).mkdir()
+    (tmp_path / "cifar-10-batches-bin").mkdir()
     for name in [f"data_batch_{i}.bin" for i in range(1, 6)] + ["test_batch.bin"]:
         table = rng.integers(0, 256, (2, 3073), dtype=np.uint8)
         table[:, 0] = rng.integers(0, 10, 2)
-        table.tofile(tmp_path / FOLDER / name)
+        table.tofile(tmp_path / "cifar-10-batches-bin" / name)
     words = [
         "train",
         "--data",

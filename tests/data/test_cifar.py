@@ -6,12 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pactrain.data.cifar import FOLDER, normalised, read_cifar10, read_cifar100
+from pactrain.data.cifar import normalised, read_cifar10, read_cifar100
 from pactrain.runtime.errors import DataError
 from tests.data.image_files import pixels
 from tests.data.old_pickles import old_file
 
 pytestmark = pytest.mark.usefixtures("no_data_of_the_machine")
+
+FOLDER = "cifar-10-batches-bin"
 
 
 def test_cifar_from_its_python_files(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pactrain.data.named import data_file
+from pactrain.data.places import data_file
 from pactrain.runtime.errors import DataError
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

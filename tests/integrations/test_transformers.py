@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 
-from pactrain.data.named import data_file
+from pactrain.data.places import data_file
 from pactrain.runtime.errors import DataError
 
 transformers = pytest.importorskip("transformers", reason="pip install 'pactrain[transformers]'")

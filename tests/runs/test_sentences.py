@@ -64,6 +64,13 @@ def test_details_name_confusions_and_what_uneven_classes_hide() -> None:
     ]
 
 
+def test_metrics_of_the_users_own_with_our_names() -> None:
+    config, metrics = digits()
+    metrics["rivals"]["constant"]["accuracy"] = 0.9
+    metrics["test"] |= {"recall": 0.5, "mae": 2.0}
+    assert len(sentences.details(config, metrics)) == 1
+
+
 def test_regression_says_how_much_is_explained() -> None:
     metrics = {
         "train": {"rmse": 2.0, "n": 5},

@@ -10,7 +10,6 @@ from pactrain.data.catalogue import files_of
 from pactrain.data.pickled import read_pickled
 from pactrain.runtime.errors import DataError
 
-FOLDER = "cifar-10-batches-bin"
 PIXELS = 3 * 32 * 32
 MEAN, STD = (0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010)
 

@@ -5,7 +5,7 @@ import lzma
 from pathlib import Path
 from typing import Literal
 
-from pactrain.data.named import data_file
+from pactrain.data.places import data_file
 from pactrain.data.text import Text
 from pactrain.runtime.errors import DataError
 from pactrain.runtime.untrusted import expanded_limit, parse_json, regular

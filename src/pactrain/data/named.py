@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pactrain.data.encoder import Encoder, Numeric
 from pactrain.data.images import NAMES as IMAGES
 from pactrain.data.images import image_task
-from pactrain.data.places import cache_folder, data_file
+from pactrain.data.places import data_file
 from pactrain.data.task import STANDARDISED, STRATIFIED, Kind, Task, fitting_rows, split_rows, task_of
 from pactrain.runtime.errors import DataError, did_you_mean
 from pactrain.runtime.untrusted import arrays_of
@@ -127,5 +127,3 @@ def _check_published(x: NDArray[Any], y: NDArray[Any], splits: NDArray[Any], pat
 
 SKLEARN = ("digits", "breast_cancer", "wine", "iris", "diabetes")
 NAMES = (*SKLEARN, *IMAGES, *(f"uci:{u}" for u in UCI))
-
-__all__ = ["NAMES", "SKLEARN", "cache_folder", "data_file", "load_named", "make_task"]

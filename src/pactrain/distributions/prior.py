@@ -20,7 +20,8 @@ class Prior:
         per: The groups: "model", one std for all weights (the paper's scalar prior); "layer", one for each module that
             owns weights; "tensor", one for each weight tensor (what the paper's authors call a layer); or your own: a
             mapping {group: [parameter names]}, or a function from parameter name to group.
-        std: The starting standard deviation; None means the mean absolute initial weight.
+        std: The starting standard deviation; None leaves it to the rules of `fit`, and in a `Posterior` of your own means the mean
+            absolute initial weight.
         learn: Whether stds are learned with the posterior, in which case the certificate charges for the choice.  False
             keeps `std`, which must then have been chosen without the examples that the bound counts, and is free.
         source: Where the initial weights come from, in your words ("ImageNet, torchvision 0.20"), if they were trained on

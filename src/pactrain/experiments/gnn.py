@@ -16,7 +16,7 @@ from torch import nn
 from pactrain.baselines.grid_search import combinations
 from pactrain.baselines.plain_training import Settings, train
 from pactrain.data.graphs import NodeSetting, load_graph, with_split
-from pactrain.data.named import data_file
+from pactrain.data.places import data_file
 from pactrain.experiments.paper import GNN
 from pactrain.experiments.plan import Run
 from pactrain.experiments.table_cells import CarryOut, Cell, CellResult, Choose, compare, judged

@@ -71,7 +71,8 @@ def _confusion(run: Run) -> Values | None:
     if not table:
         return None
     names = [short(class_name(run.config, i), 14) for i in range(len(table))]
-    recall: Any = (run.scores("test") or run.scores("train")).get("recall") or []
+    recall: Any = (run.scores("test") or run.scores("train")).get("recall")
+    recall = recall if isinstance(recall, list) else []  # a metric of the user's own may have this name
     rows = []
     for i, counts in enumerate(table):
         most = max(1, sum(counts))

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from pactrain.certification.certificate import UNCLAIMED, Certificate
-from pactrain.certification.statement import WHO, Statement, claim, shortfall
+from pactrain.certification.statement import PROGRESSIVE, WHO, Statement, claim, shortfall
 from pactrain.report.read import Run
 from pactrain.runs.sentences import number
 
@@ -14,6 +14,7 @@ HOW = {
     "unbounded (cgf)": "from the training data, with the moment ψ(γ) of the loss estimated under the prior",
     "unbounded (paper)": "from the training data, with the moment K̃ of the loss estimated under the prior",
     "disintegrated": "from the training data, for one draw",
+    PROGRESSIVE: "from the training rows, each judged before the network was trained on it",
     "test set": "from the held-out test rows, by Clopper and Pearson's interval",
     "training objective": "the value that training reached",
     "training objective + η": "the paper's bound with its correction for a learned prior",

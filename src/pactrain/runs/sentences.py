@@ -109,13 +109,13 @@ def details(config: Values, metrics: Values) -> list[str]:
     """Further scores: those of uneven classes, or of a regression; calibration and confusions."""
     found = metrics[judged_by(metrics)]
     lines = []
-    if "mae" in found:
+    if "mae" in found and "spread" in found:
         explained = f"explains {percent(found['r2'])} of the variance (R²); " if found.get("r2", 0) > 0 else ""
         lines.append(
             f"{explained}mean absolute error {number(found['mae'])}; the target's own standard deviation is "
             f"{number(found['spread'])}"
         )
-    if "recall" in found and is_uneven(metrics):
+    if isinstance(found.get("recall"), list) and is_uneven(metrics):  # a metric of the user's own may have this name
         auc = f", AUC {found['auc']:.3f}" if "auc" in found else ""
         lines.append(f"balanced accuracy {percent(found['balanced_accuracy'])}{auc}, F1 {found['f1']:.3f}")
         lines.append(f"found of each class: {_recalls(config, found['recall'])}")

@@ -4,16 +4,11 @@ import math
 import re
 import sys
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 from pactrain.rules.gamma.walk import GammaWalk, longest
 from pactrain.rules.rules import Rules
 from pactrain.runtime.errors import PactrainError
 from pactrain.training.state import Progress
-
-if TYPE_CHECKING:
-    from pactrain.rules.rules import Rules
-
 
 _UNITS = dict.fromkeys(("s", "sec", "second", "seconds"), 1.0)
 _UNITS |= dict.fromkeys(("m", "min", "minute", "minutes"), 60.0) | dict.fromkeys(("h", "hour", "hours"), 3600.0)
@@ -39,25 +34,25 @@ class Budget:
         """True if the time is used up."""
         return seconds >= self.seconds
 
-    def stage1_over(self, seconds: float, rules: "Rules") -> bool:
+    def stage1_over(self, seconds: float, rules: Rules) -> bool:
         """True if stage 1's part of the time is used up."""
         return seconds >= self._stage1_seconds(rules)
 
-    def share_of_stage(self, stage: int, seconds: float, rules: "Rules") -> float:
+    def share_of_stage(self, stage: int, seconds: float, rules: Rules) -> float:
         """How much of the stage's time is gone, 0 without a limit on time."""
         if math.isinf(self.seconds):
             return 0.0
         first = self._stage1_seconds(rules)
         return seconds / first if stage == 1 else (seconds - first) / max(1e-9, self.seconds - first)
 
-    def epochs_of_stages(self, rule_epochs: int, rules: "Rules") -> tuple[int, int]:
+    def epochs_of_stages(self, rule_epochs: int, rules: Rules) -> tuple[int, int]:
         """The most epochs of each stage."""
         if self.epochs is None:
             return rule_epochs, rules.stage2_epochs(rule_epochs)
         first = max(1, min(rule_epochs, math.ceil(self.epochs / (1 + rules.stage2_share))))
         return first, min(self.epochs - first, rules.stage2_epochs(rule_epochs))
 
-    def _stage1_seconds(self, rules: "Rules") -> float:
+    def _stage1_seconds(self, rules: Rules) -> float:
         return self.seconds / (1 + rules.stage2_share)
 
 
