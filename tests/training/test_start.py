@@ -24,8 +24,8 @@ def test_presets_start_where_they_say() -> None:
             assert (at_start[chosen + 1 :] > 1.02 * at_start.min()).all()
     assert starts["authors"] == pytest.approx(scale)
     assert starts["paper"] == pytest.approx(scale**0.5)
-    assert AUTHORS.confidence_nats(0.05, 4) == 22.0
-    assert PAPER.confidence_nats(0.05, 4) == pytest.approx(np.log(20))
+    assert AUTHORS.bound(48, 0.05, moment, 4).nats == 22.0
+    assert PAPER.bound(48, 0.05, moment, 4).nats == pytest.approx(np.log(20))
     with pytest.raises(PactrainError, match="not known"):
         pactrain.fit(build("mlp"), rows(), preset="best")
     with pytest.raises(PactrainError, match="not known"):

@@ -9,8 +9,7 @@ the inputs and the last layer's multiplied by that of the targets:
 
 The network then takes the data as it came.  Units are powers of four, so that not a bit of what it computes changes.  Posterior and prior
 remain Gaussians with independent weights; the prior's std is that of its group times a unit of each weight (`Posterior.units`).
-A network that does better on the raw data, as one that was trained before will, takes the units into its weights first, so that it
-goes on from what it was.
+A network that has learned from raw data already takes the units into its weights first, so that it goes on from what it was.
 
 The data chooses the units.  That nothing is scaled has a probability of `UNSCALED`, fixed beforehand; the rest is shared out equally among one unit for all
 inputs or one for each, with weights that take them over at first or not, and each unit is one of 2 `LARGEST` + 1.  The certificate is charged for the choice, and its
@@ -31,23 +30,34 @@ from pactrain.problem.batches import Batches
 from pactrain.problem.losses import Loss
 from pactrain.problem.read import Problem
 from pactrain.problem.scores import evaluate
-from pactrain.rules.network_ends import Ends, beside
 from pactrain.runtime.events import Callback, Event, silent
 from pactrain.runtime.trained_models import TRAINED
 
-NO_ENDS = Ends()
+Layer = nn.Linear | nn.modules.conv._ConvNd
 AnyBatches = TypeVar("AnyBatches", bound=Batches)
 
 
 @dataclass(frozen=True)
 class Units:
-    """Of the inputs, one an input of the first layer, and of the targets; and the price in nats of having chosen them."""
+    """Units, and the layers whose weights take them over.
 
-    ends: Ends = NO_ENDS
+    Attributes:
+        first: The layer that the inputs go into.
+        last: The layer that the answers come from.
+        degree: Power of the targets' unit that the loss is in.
+        inputs: One unit per input of the first layer.
+        target: Unit of the targets.
+        nats: Price of having chosen them.
+        ready: True if the weights take raw data, so that they take the units over first.
+    """
+
+    first: Layer | None = None
+    last: nn.Linear | None = None
+    degree: int = 0
     inputs: Tensor | None = None
     target: float = 1.0
     nats: float = 0.0
-    ready: bool = False  # do the weights take raw data, so that they take the units over first?
+    ready: bool = False
 
     @property
     def taken(self) -> bool:
@@ -80,8 +90,9 @@ class Units:
     def pair(self, batch: Any) -> Any:
         """Inputs and targets of a batch in these units."""
         x, y = batch
-        if self.inputs is not None and self.ends.first is not None:
-            x = x / self.inputs.reshape(beside(self.ends.first, x)).to(x)
+        if self.inputs is not None:
+            beside = (1, *x.shape[1:]) if isinstance(self.first, nn.Linear) else (1, -1, *[1] * (x.ndim - 2))
+            x = x / self.inputs.reshape(beside).to(x)
         return x, y if self.target == 1 else y / self.target
 
     # -- the weights ---------------------------------------------------------------------------------------------------
@@ -161,49 +172,15 @@ class Units:
         scales: dict[str, Tensor] = {}
         for name, p in model.named_parameters():
             scale = torch.ones_like(p)
-            if self.inputs is not None and self.ends.first is not None and p is self.ends.first.weight:
+            if self.inputs is not None and self.first is not None and p is self.first.weight:
                 scale = scale / self.inputs.reshape(1, -1, *[1] * (p.ndim - 2)).to(scale)
-            if self.ends.last is not None and any(p is own for own in (self.ends.last.weight, self.ends.last.bias)):
+            if self.last is not None and any(p is own for own in (self.last.weight, self.last.bias)):
                 scale = scale * self.target
             if bool((scale != 1).any()):
                 scales[name] = scale
         return scales
 
-    # -- in words ------------------------------------------------------------------------------------------------------
-
     def told(self) -> dict[str, Any]:
         """What the configuration of a run says of them."""
         inputs = None if self.inputs is None else self.inputs.tolist()
         return {"units": {"inputs": inputs, "target": self.target}} if self.taken else {}
-
-    def remarks(self) -> list[str]:
-        """What the certificate says of them."""
-        if not self.taken:
-            return []
-        parts = []
-        if self.inputs is not None:
-            low, high = float(self.inputs.min()), float(self.inputs.max())
-            parts.append(f"inputs in units of {f'{unit_text(low)} to ' if low < high else ''}{unit_text(high)}")
-        if self.target != 1:
-            losses = unit_text(self.target**self.ends.degree)
-            parts.append(
-                f"targets in units of {unit_text(self.target)}, so that losses are in units of {losses} here and in the history"
-            )
-        price = f" (the choice costs {self.nats:.1f} nats)" if self.nats else ""
-        return [
-            f"trained with {' and '.join(parts)}{price}; the weights have taken the units over, and the network takes and gives "
-            "unscaled numbers"
-        ]
-
-
-def losses_in_units(loss: Loss, target: float) -> Loss:
-    """The loss of raw answers and targets, counted in units of the target."""
-    if target == 1 or not loss.of_outputs:
-        return loss
-    own = loss.per_example
-    return replace(loss, per_example=lambda output, answer: own(output / target, answer / target))
-
-
-def unit_text(number: float) -> str:
-    """A unit as people read it."""
-    return f"{number:,.0f}" if number >= 1 else f"{number:.2g}"

@@ -15,6 +15,7 @@ from pactrain.problem.read import Problem
 from pactrain.problem.untrained import Untrained, look_at_data, shapes_named, training_mode
 from pactrain.rules.choose_bound import make_bound
 from pactrain.rules.choose_units import Scaled
+from pactrain.rules.constants import SCAN_SHARE
 from pactrain.rules.gamma.linear_leave_one_out import Strength
 from pactrain.rules.gamma.trained_leave_one_out import LeftOut
 from pactrain.rules.gamma.walk import leave_out
@@ -185,7 +186,7 @@ def _left_out(start: Start) -> LeftOut | None:
 def _affordable(start: Start) -> float:
     """Examples that may be scanned in a share of the budget's time, by what one pass over all of them took."""
     rules = start.options.rules
-    passes = rules.scan_share * start.options.limit.seconds / max(start.seconds, 1e-9)
+    passes = SCAN_SHARE * start.options.limit.seconds / max(start.seconds, 1e-9)
     return passes * start.untrained.n / (rules.draws * rules.std_points) if math.isfinite(passes) else math.inf
 
 
