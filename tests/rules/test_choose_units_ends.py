@@ -10,8 +10,8 @@ from torch import Tensor, nn
 
 from pactrain.problem.losses import Loss
 from pactrain.problem.named_losses import LOSSES
+from pactrain.problem.units import Units
 from pactrain.rules.choose_units import UNSCALED, find_units
-from pactrain.rules.units import Units
 from pactrain.runtime.gave_up import collected
 from tests.rules.raw_tables import perceptron, problem, table
 

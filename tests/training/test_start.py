@@ -6,6 +6,7 @@ import pytest
 import pactrain
 from pactrain import PactrainError, Posterior
 from pactrain.rules.presets import AUTHORS, PAPER, PRESETS
+from pactrain.rules.start_values import start_std
 from tests.zoo import build, rows, weights
 
 
@@ -16,7 +17,7 @@ def test_presets_start_where_they_say() -> None:
     for name, rules in PRESETS.items():
         posterior = Posterior(build("mlp"))
         moment = pactrain.estimate_moment(posterior, rows(), draws=3)
-        starts[name] = rules.start_std(posterior, rules.bound(48, 0.05, moment, 2))
+        starts[name] = start_std(rules, posterior, rules.bound(48, 0.05, moment, 2))
         if name == "auto":
             at_start = rules.bound(48, 0.05, moment, 2).at_start()
             chosen = int(np.argmin(np.abs(np.exp(moment.log_stds) - starts[name])))

@@ -9,7 +9,7 @@ from pactrain.certification.before_training import Described
 from pactrain.certification.caveats import buffer_caveats, counting_remarks, weight_remarks
 from pactrain.certification.certificate import Certificate
 from pactrain.certification.certify import Background, certify
-from pactrain.certification.in_units import losses_in_units, named_in_units, unit_remarks
+from pactrain.certification.in_units import losses_in_units, named_in_units, take_over, unit_remarks
 from pactrain.certification.progressive import progressive_certificate
 from pactrain.certification.risks import affordable_draws
 from pactrain.certification.statement import Caveat
@@ -56,7 +56,7 @@ def certify_training(trained: Trained, doubts: Sequence[Caveat], stated: Describ
     posterior, given = start.posterior, start.scaled.given
     buffers = [] if trained.blocks is not None else buffer_caveats(posterior.model, start.buffers)
     caveats = [*doubts, *buffers, *map(Caveat, trained.strange)]
-    earlier = start.scaled.units.tell(posterior, trained.trainer.stage1_end)
+    earlier = take_over(start.scaled.units, posterior, trained.trainer.stage1_end)
     certified_problem = replace(given, test=None) if trained.strange else given
     facts = facts_of(trained, certified_problem, caveats, stated.test_doubts)
     certify_now = partial(

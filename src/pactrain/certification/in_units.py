@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from pactrain.certification.certificate import Certificate
+from pactrain.distributions.posterior import Posterior, Snapshot
 from pactrain.problem.losses import Loss
-from pactrain.rules.units import Units
+from pactrain.problem.units import Units
 
 
 def named_in_units(certificate: Certificate, target: float, degree: int) -> Certificate:
@@ -35,6 +36,17 @@ def unit_remarks(units: Units) -> list[str]:
     return [
         f"trained with {' and '.join(parts)}{price}; the weights have taken the units over, and the network takes and gives unscaled numbers"
     ]
+
+
+def take_over(units: Units, posterior: Posterior, stage1_end: Snapshot | None) -> dict[str, Snapshot]:
+    """Bring units into what the posterior says of the weights; the posterior at the end of stage 1, likewise, by its name."""
+    posterior.change_units(units.scales(posterior.model))
+    if stage1_end is None:
+        return {}
+    if posterior.units is not None:
+        means, log_std = stage1_end.means * posterior.units, stage1_end.log_std + posterior.units.log()
+        stage1_end = replace(stage1_end, means=means, log_std=log_std)
+    return {"end of stage 1": stage1_end}
 
 
 def losses_in_units(loss: Loss, target: float) -> Loss:

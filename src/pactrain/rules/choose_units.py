@@ -1,15 +1,9 @@
-"""Which units a table is trained in: of its columns and its targets, by their sizes; and what the choice costs.
-
-Units are brought into the weights of the layer that the inputs go into, and of the one that the answers come from.  These are found by sending
-random inputs through the network.  That it gives the same answers either way is checked on all rows, with random weights, as its
-own may hide what else it does (zeros, say).
-"""
+"""Which units a table is trained in: of its columns and its targets, by their sizes; and what the choice costs."""
 
 import math
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -17,12 +11,11 @@ from torch import Tensor, nn
 from pactrain.distributions.prior import Prior
 from pactrain.problem.batches import Batches, TensorBatches
 from pactrain.problem.losses import Loss
-from pactrain.problem.module_modes import evaluating, restored_buffers, restored_modes
 from pactrain.problem.read import Problem
 from pactrain.problem.scores import class_shares, entropy, evaluate
+from pactrain.problem.units import Units, alike, ends_of, same_answers
 from pactrain.rules.constants import FAR
 from pactrain.rules.rules import Rules
-from pactrain.rules.units import Layer, Units
 from pactrain.runtime.gave_up import Refused, gave_up, refusing
 from pactrain.runtime.trained_models import TRAINED
 
@@ -32,8 +25,8 @@ BASE, LARGEST = 4.0, 9
 UNSCALED = 0.99
 """The probability, fixed before any data is seen, that no units are taken; its price is a hundredth of a nat."""
 
-TRIED, TRIED_WEIGHT = 4, 0.3
-"""Random inputs that are sent through the network, and the standard deviation of its random weights."""
+TRIED = 4
+"""Random inputs that are sent through the network."""
 
 NUMBERS = 1 << 20
 """Numbers that are brought to float64 at a time."""
@@ -87,7 +80,7 @@ def find_units(model: nn.Module, problem: Problem, seed: int, *, free: bool = Fa
     try:
         wanted = _wanted(model, x, y, loss, torch.Generator().manual_seed(seed))
         tried = (wanted, replace(wanted, target=1.0, degree=0), replace(wanted, inputs=None))
-        found = next((u for u in tried if u.taken and _same_answers(u, model, batches, seed)), None)
+        found = next((u for u in tried if u.taken and same_answers(u, model, batches, seed)), None)
     except Refused as error:  # an assertion about the size of inputs, say
         what = "Inputs or targets far from the size of one were not scaled, as network or loss could not be tried in other units"
         gave_up(what, error, instead="they are trained on as they came")
@@ -114,7 +107,7 @@ def _wanted(model: nn.Module, x: Tensor, y: Tensor, loss: Loss, source: torch.Ge
     inputs = _of_inputs(_sizes(x), wanted=degree > 0)
     if inputs is None and not degree:
         return Units()
-    first, last = _ends(model, torch.randn(TRIED, *x.shape[1:], generator=source).to(x))
+    first, last = ends_of(model, torch.randn(TRIED, *x.shape[1:], generator=source).to(x))
     if isinstance(first, nn.Linear) and x.ndim > 2:  # after Flatten: a column for each number
         inputs = _of_inputs(_sizes(x.flatten(1)), wanted=degree > 0)
     several = inputs is not None and len(inputs.unique()) > 1
@@ -166,7 +159,7 @@ def _degree(loss: Loss, unit: float, y: Tensor) -> int:
     guesses = torch.randn(y.shape, generator=torch.Generator().manual_seed(0)).to(y)
     asked = refusing(loss.per_example)
     ours, theirs = asked(guesses, y / unit), asked(unit * guesses, y)
-    return next((k for k in (1, 2) if _alike(unit**k * ours, theirs)), 0)
+    return next((k for k in (1, 2) if alike(unit**k * ours, theirs)), 0)
 
 
 def _has_learned(model: nn.Module, batches: TensorBatches, loss: Loss) -> bool:
@@ -179,95 +172,3 @@ def _has_learned(model: nn.Module, batches: TensorBatches, loss: Loss) -> bool:
         answers = y.mean(0), y.median(0).values
         constant = min(float(loss.per_example(answer.expand_as(y), y).double().mean()) for answer in answers)
     return bool(evaluate(model, batches.ordered(), loss)["loss"] < constant)
-
-
-# -- what the network takes -----------------------------------------------------------------------------------------------
-
-
-def _answers(model: nn.Module, x: Tensor) -> Tensor:
-    """The network's output, if it takes these inputs and gives rows of floating-point numbers; otherwise `Refused`."""
-    out = refusing(model)(x)
-    if not (isinstance(out, Tensor) and out.is_floating_point() and out.numel() and out.ndim):
-        raise Refused(
-            TypeError("the network's output is not a tensor of floating-point numbers with one row per example")
-        )
-    return out
-
-
-def _ends(model: nn.Module, noise: Tensor) -> tuple[Layer | None, nn.Linear | None]:
-    """The layer that was given the inputs, and the one that made the output; None where there is no such layer, or its weights are not trained."""
-    taken: list[Layer] = []
-    made: list[tuple[Layer, Tensor]] = []
-
-    def listen(layer: Any, args: tuple[Any, ...], out: Any) -> None:
-        seen = args[0] if args else None  # none of a call with keywords only
-        if not isinstance(seen, Tensor) or not isinstance(out, Tensor):
-            return
-        same = seen.numel() == noise.numel() and torch.equal(seen.reshape(-1), noise.reshape(-1))
-        if same and (seen.ndim == 2 if isinstance(layer, nn.Linear) else seen.shape == noise.shape):
-            taken.append(layer)
-        made.append((layer, out))
-
-    handles = [m.register_forward_hook(listen) for m in model.modules() if isinstance(m, Layer)]
-    try:
-        with evaluating(model), restored_buffers(model):
-            out = _answers(model, noise)
-    finally:
-        for handle in handles:
-            handle.remove()
-    first = taken[0] if len(taken) == 1 and _may_change(taken[0]) else None
-    last = made[-1][0] if made and made[-1][1].numel() == out.numel() and _may_change(made[-1][0]) else None
-    return first, last if isinstance(last, nn.Linear) else None
-
-
-def _may_change(layer: Layer) -> bool:
-    """True if the layer has one column of weights for each of its inputs, and these are trained."""
-    columns = isinstance(layer, nn.Linear) or (layer.groups == 1 and not layer.transposed)
-    return columns and all(p.requires_grad for p in layer.parameters())
-
-
-def _same_answers(units: Units, model: nn.Module, batches: TensorBatches, seed: int) -> bool:
-    """True if the network gives the same answers for all rows, whether inputs and answers are in units or the weights take the units
-    over.  Checked with random weights, in train mode and in eval mode."""
-    scales = units.scales(model)
-    with ExitStack() as kept:
-        kept.enter_context(restored_modes(model))
-        kept.enter_context(restored_buffers(model))
-        kept.enter_context(_restored_weights(model))
-        source = torch.Generator().manual_seed(seed)
-        for p in model.parameters():
-            if p.is_floating_point():
-                p.copy_(TRIED_WEIGHT * torch.randn(p.shape, generator=source))
-        for training in (False, True):
-            model.train(training)
-            for x, y in batches.ordered():
-                in_units = units.target * _repeated(model, units.pair((x, y))[0], seed)
-                with _restored_weights(model):
-                    for name, scale in scales.items():
-                        model.get_parameter(name).mul_(scale)
-                    if not _alike(in_units, _repeated(model, x, seed)):
-                        return False
-    return True
-
-
-def _repeated(model: nn.Module, x: Tensor, seed: int) -> Tensor:
-    """The network's answers with the same randomness each time."""
-    with torch.random.fork_rng(devices=[x.device] if x.device.type == "cuda" else []):
-        torch.manual_seed(seed)
-        return _answers(model, x)
-
-
-def _alike(found: Tensor, expected: Tensor) -> bool:
-    close = 1e-5 * float(expected.abs().max())
-    return found.shape == expected.shape and bool(torch.allclose(found, expected, rtol=1e-4, atol=close))
-
-
-@contextmanager
-def _restored_weights(model: nn.Module) -> Iterator[None]:
-    """All weights are put back at the end of the block."""
-    kept = [(p, p.detach().clone()) for p in model.parameters() if p.is_floating_point()]
-    try:
-        yield
-    finally:
-        for p, weight in kept:
-            p.copy_(weight)

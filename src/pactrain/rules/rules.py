@@ -1,22 +1,13 @@
-"""The no-tuning rules as one record: what they decide, from which numbers.  `presets.py` has the records by name."""
+"""The no-tuning rules as one record.  `presets.py` has the records by name; what they decide at the start is in `start_values.py`."""
 
 import dataclasses
 import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import numpy as np
-from torch import nn
-
 from pactrain.bounds.moment import Average, Moment
 from pactrain.bounds.unbounded import At, Mode, Unbounded
-from pactrain.distributions.posterior import Posterior
-from pactrain.distributions.random_weights import mean_abs
-from pactrain.problem.batches import Batches
-from pactrain.problem.losses import Loss
-from pactrain.problem.module_modes import trains_batch_norm
 from pactrain.rules import constants
-from pactrain.rules.gamma.linear_leave_one_out import Strength, linearise
 
 FEWEST_SCANNED = 64
 """Examples of which the scan takes no fewer, however little time there is."""
@@ -177,88 +168,3 @@ class Rules:
         nats = 10.0 + 3.0 * groups if self.nats == "10+3k" else math.log(1 / delta)
         between = {"gamma_min": self.gamma_min, "gamma_max": self.gamma_max, "nats": nats}
         return Unbounded(n, delta, moment=moment, mode=self.mode, average=self.average, at=self.at, **between)
-
-    def strength(self, posterior: Posterior, batches: Batches, loss: Loss, seed: int) -> Strength | None:
-        """Find how far the data may move the weights, from the linearised network.
-
-        Args:
-            posterior: The posterior at its start.
-            batches: The training data.
-            loss: The loss that is trained.
-            seed: Decides which examples are used.
-
-        Returns:
-            The strength; None where γ does not follow from it.
-        """
-        batch = next(iter(batches.ordered()))
-        if self.stds != "curvature" or self.held == "gamma_max" or normalised_classes(posterior.model, loss, batch):
-            return None
-        found = linearise(posterior, batches, loss, seed)
-        if found is None:
-            return None
-        classes = loss.names_classes(batch)
-        gain = found.class_gain() if classes else found.best_gain()
-        return Strength(gain / (2 * found.scale), classes, found.loss_at(gain))
-
-    def held_gamma(self, strength: Strength | None, std: float, *, normalised: int = 0) -> float:
-        """Choose the γ at which stage 1 is held while stds have closed forms.
-
-        Args:
-            strength: What `strength` found.
-            std: The std at which the prior starts.
-            normalised: Number of examples for a network with BatchNorm that learns classes, 0 for others.
-
-        Returns:
-            The value of γ.
-        """
-        gamma = self.gamma_max
-        if strength is not None:
-            gamma = strength.gamma_variance / (std * std)
-        elif normalised and self.held != "gamma_max":
-            gamma = 1 / (constants.NORMALISED_KL_WEIGHT * normalised)
-        return gamma if strength is not None and not strength.classes else min(self.gamma_max, gamma)
-
-    def rate(self, std: float, posterior: Posterior, loss: Loss, batch: Any) -> float:
-        """Choose the learning rate of the means.
-
-        Args:
-            std: The std at which the prior starts.
-            posterior: The posterior at its start.
-            loss: The loss that is trained.
-            batch: One batch of the data.
-
-        Returns:
-            The rate at the beginning of training.
-        """
-        if self.lr is not None:
-            return self.lr
-        sizes = [float(p.detach().abs().mean()) for p in posterior.means() if p.ndim > 1]
-        relative = [1 / size for size in sizes if size > 0]  # change of each matrix for a unit step in all weights
-        if relative and normalised_classes(posterior.model, loss, batch):
-            return constants.NORMALISED_CHANGE / math.hypot(*relative)
-        largest = constants.LARGEST_CHANGE / sum(relative) if relative else math.inf
-        return min(constants.STEP_IN_STDS * std, largest)
-
-    def start_std(self, posterior: Posterior, bound: Unbounded) -> float:
-        """Choose the std at which prior and posterior start.
-
-        Args:
-            posterior: The posterior at its start.
-            bound: The bound for unbounded losses.
-
-        Returns:
-            The standard deviation.
-        """
-        if self.start == "knee":
-            at_start = bound.at_start().numpy()
-            good = np.flatnonzero(at_start <= at_start.min() + self.knee * abs(at_start.min()))
-            found = float(np.exp(bound.moment.log_stds[good.max()]))
-        else:
-            scale = mean_abs(posterior.prior_mean)
-            found = math.sqrt(scale) if self.start == "mean_abs_variance" else scale
-        return max(found, self.min_prior_std)
-
-
-def normalised_classes(model: nn.Module, loss: Loss, batch: Any) -> bool:
-    """True if classes are learned by a network with BatchNorm."""
-    return loss.names_classes(batch) and trains_batch_norm(model)

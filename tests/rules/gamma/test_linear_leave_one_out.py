@@ -15,6 +15,7 @@ from pactrain.problem.read_data import as_batches
 from pactrain.rules.gamma.example_kernel import Unlike
 from pactrain.rules.gamma.linear_leave_one_out import GAINS, Linearised, leave_out_curve, linearise
 from pactrain.rules.presets import AUTO
+from pactrain.rules.start_values import held_gamma, strength
 from pactrain.runtime.gave_up import collected
 from tests.zoo import build, rows
 
@@ -132,7 +133,7 @@ def test_what_cannot_be_linearised_falls_back() -> None:
         assert linearise(Posterior(model), batches, flat, seed=0) is None
     assert "no example has a finite loss with a gradient" in notes[0]
     with collected():
-        assert AUTO.held_gamma(AUTO.strength(Posterior(model), batches, flat, 0), 0.1) == AUTO.gamma_max
+        assert held_gamma(AUTO, strength(AUTO, Posterior(model), batches, flat, 0), 0.1) == AUTO.gamma_max
 
 
 def test_classes_are_recognised() -> None:

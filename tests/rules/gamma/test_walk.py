@@ -14,6 +14,7 @@ from pactrain.rules.constants import GAMMA_STEP as STEP
 from pactrain.rules.gamma.trained_leave_one_out import Answer
 from pactrain.rules.gamma.walk import GammaWalk, longest
 from pactrain.rules.presets import AUTO, CERTIFY
+from pactrain.rules.start_values import held_gamma
 from tests.rules.gamma.walks import SHORT, problem, wrongly_labelled
 
 
@@ -76,7 +77,20 @@ def test_it_ends_where_it_is_when_the_last_place_is_the_best() -> None:
     assert (walk.here, len(walk.answers)) == (STEPS, STEPS + 1)
 
 
-def test_a_slight_fall_is_enough() -> None:
+def test_a_fall_within_one_standard_error_is_not_enough() -> None:
+    def answers(*means: float) -> GammaWalk:
+        walk = GammaWalk(100.0, 40)
+        for k, mean in enumerate(means):
+            losses = [mean + (-1) ** (i // 2**k) for i in range(96)]  # the standard error of a difference is 0.14
+            walk.go_on(Answer(mean, 1.0, 0.1, losses), 40.0 + 10 * k)
+        return walk
+
+    assert answers(2.0, 1.9, 1.88, 1.9).here == 0
+    assert answers(2.0, 1.7, 1.6, 1.65).here == 1
+    assert answers(2.0, 1.9, 1.7, 1.8).here == 2
+
+
+def test_without_an_error_any_fall_is_enough() -> None:
     walk = walked([2.0, 1.0, 0.99, 0.98])
     assert (walk.here, len(walk.answers)) == (3, 4)
     below_zero = walked([-2.0, -1.9])
@@ -140,9 +154,9 @@ def test_networks_with_batchnorm_are_held_where_they_can_learn() -> None:
 
 
 def test_the_divergence_of_networks_with_batchnorm_has_one_weight_however_many_examples_there_are() -> None:
-    assert AUTO.held_gamma(None, 0.1, normalised=5000) * 5000 == pytest.approx(1 / NORMALISED_KL_WEIGHT)
-    assert AUTO.held_gamma(None, 0.1, normalised=10) == AUTO.gamma_max
-    assert AUTO.held_gamma(None, 0.1) == CERTIFY.held_gamma(None, 0.1, normalised=5000) == AUTO.gamma_max
+    assert held_gamma(AUTO, None, 0.1, normalised=5000) * 5000 == pytest.approx(1 / NORMALISED_KL_WEIGHT)
+    assert held_gamma(AUTO, None, 0.1, normalised=10) == AUTO.gamma_max
+    assert held_gamma(AUTO, None, 0.1) == held_gamma(CERTIFY, None, 0.1, normalised=5000) == AUTO.gamma_max
     model = nn.Sequential(nn.Linear(10, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2))
     x = torch.randn(500, 10, generator=torch.Generator().manual_seed(0))
     result = pactrain.fit(model, (x, (x[:, 0] > 0).long()), preset=AUTO.replace(fixed_epochs=2))

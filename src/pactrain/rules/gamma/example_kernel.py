@@ -13,6 +13,7 @@ Any other network has a backward pass for each example, and some of its weights,
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
@@ -114,12 +115,12 @@ class Examples:
         scale = {id(p): s for p, s in zip(params, scales, strict=True)}
         parts, values = list[list[Factors]](), list[Tensor]()
         for batch, _ in self.shown:
-            factors, found = factors_of(model, params, lambda batch=batch: value(refusing(model), batch))
+            factors, found = factors_of(model, params, partial(value, refusing(model), batch))
             parts.append(factors)
             values.append(found)
         kernel: Any = 0.0
         for layer in zip(*parts, strict=True):
-            inputs, slopes = (torch.cat([part[i] for part in layer]) for i in (1, 2))  # type: ignore[misc]
+            inputs, slopes = (torch.cat([part[i] for part in layer]) for i in (1, 2))
             own = layer[0][0]
             inside = scale.get(id(own.weight), 0.0) * _inner_products(inputs) + scale.get(id(own.bias), 0.0)
             kernel = kernel + inside * _inner_products(slopes)

@@ -2,8 +2,8 @@
 
 The linear network says where to begin, but how noisy the labels are shows only in training.  So, for classification, training begins at that γ
 and each example's loss is then estimated as if it had been left out.  Where the network is too sure of itself about those (their loss would fall if
-all outputs were smaller), training goes on for a while at a third of that γ, and so forth as long as the loss falls.  The state of the γ with the
-smallest loss, and no more examples wrong, is kept.
+all outputs were smaller), training goes on for a while at a third of that γ, and so forth as long as the loss falls.  A smaller γ is kept if
+the loss falls by more than one standard error, and no more examples are wrong.
 
 Where the training examples are hardly better off than left-out ones, the network was not let go far enough (inputs with a large part in
 common make all examples look alike to the linear network): then larger γ are tried first.
@@ -48,11 +48,12 @@ class GammaWalk:
 
     @property
     def best(self) -> int:
-        """The place with the smallest loss, if no more examples are wrong there than in the best before it."""
+        """The last place with a loss below that of the best before it, clearly so on the way down, and no more examples wrong."""
         best = 0
         for place, found in self.answers.items():
             before = self.answers[best]
-            if found.loss < before.loss and found.wrong <= before.wrong:
+            falls = found.falls_clearly(before) if place > 0 else found.loss < before.loss
+            if falls and found.wrong <= before.wrong:
                 best = place
         return best
 
@@ -88,7 +89,10 @@ class GammaWalk:
 
     def tried(self) -> list[dict[str, float]]:
         """Every γ that was tried, with its estimate."""
-        return [{"gamma": self.guess / GAMMA_STEP**i} | found._asdict() for i, found in self.answers.items()]
+        return [
+            {"gamma": self.guess / GAMMA_STEP**i, "loss": found.loss, "slope": found.slope, "wrong": found.wrong}
+            for i, found in self.answers.items()
+        ]
 
     def state(self) -> dict[str, Any]:
         """As plain values."""

@@ -12,9 +12,9 @@ import pactrain
 from pactrain.bounds.prior_price import priced_prior
 from pactrain.certification.in_units import unit_remarks
 from pactrain.distributions.posterior import Posterior
+from pactrain.problem.units import Units
 from pactrain.rules.choose_units import find_units
 from pactrain.rules.presets import AUTO
-from pactrain.rules.units import Units
 from pactrain.runs.weight_files import load_posterior
 from pactrain.runtime.events import Event
 from tests.interruptions import epochs_of
