@@ -5,7 +5,7 @@
 noise          standard normal numbers drawn by torch on one thread, and by numpy, against ours on two streams
 layout         a training step of CNN9 with the usual layout of images, against channels last
 draws          losses of ten networks of the prior one by one, against together (forced where `fit` would not do it)
-gradients      gradients of single examples one by one, against together
+gradients      gradients of single examples one by one, against products of what goes into layers and comes back
 """
 
 from collections.abc import Callable
@@ -26,8 +26,7 @@ from pactrain.models.mlp import mlp
 from pactrain.problem.as_loss import as_loss
 from pactrain.problem.batches import TensorBatches
 from pactrain.problem.named_losses import LOSSES
-from pactrain.rules.gamma import example_kernel, weight_gradients
-from pactrain.rules.gamma.layer_factors import Unlike
+from pactrain.rules.gamma import example_kernel
 from pactrain.rules.gamma.linear_leave_one_out import linearise
 from pactrain.scan.prior_losses import PriorLosses
 
@@ -123,17 +122,14 @@ def gradients() -> list[Choice]:
         model = problem.model().eval()
         batches = TensorBatches(problem.batch, 64)
 
-        def way(numbers: int, model: nn.Module = model, batches: TensorBatches = batches) -> Way:
-            def run() -> None:
-                with (
-                    mock.patch.object(weight_gradients, "NUMBERS_AT_ONCE", numbers),
-                    mock.patch.object(example_kernel, "row_factors", side_effect=Unlike),  # which needs no gradients
-                ):
-                    linearise(Posterior(model), batches, LOSSES["cross_entropy"], 0)
+        def run(model: nn.Module = model, batches: TensorBatches = batches) -> None:
+            linearise(Posterior(model), batches, LOSSES["cross_entropy"], 0)
 
-            return run
+        def one_by_one(run: Way = run) -> None:
+            with mock.patch.object(example_kernel, "factors_of", side_effect=example_kernel.Unlike):
+                run()
 
-        choices.append((problem.name, "gradients one by one", way(weight_gradients.NUMBERS_AT_ONCE), way(0)))
+        choices.append((problem.name, "gradients one by one", run, one_by_one))
     return choices
 
 

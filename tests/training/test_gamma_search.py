@@ -117,7 +117,7 @@ def test_a_run_of_a_version_that_did_not_walk_goes_on_without(tmp_path: Path, mo
 
     data = problem(0.35)[1]
     with monkeypatch.context() as before:
-        before.setattr("pactrain.rules.constants.MOST_WEIGHTS", 0)
+        before.setattr("pactrain.rules.gamma.walk.MOST_WEIGHTS", 0)
         with pytest.raises(RuntimeError, match="power"):
             pactrain.fit(problem(0.35)[0], data, preset=SHORT, out=tmp_path / "run", callbacks=[stop])
     result = pactrain.fit(problem(0.35)[0], data, preset=SHORT, out=tmp_path / "run", resume=True)

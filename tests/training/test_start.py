@@ -6,6 +6,7 @@ import pytest
 import pactrain
 from pactrain import PactrainError, Posterior
 from pactrain.rules.presets import AUTHORS, PAPER, PRESETS
+from pactrain.rules.start_values import start_std
 from tests.zoo import build, rows, weights
 
 
@@ -16,7 +17,7 @@ def test_presets_start_where_they_say() -> None:
     for name, rules in PRESETS.items():
         posterior = Posterior(build("mlp"))
         moment = pactrain.estimate_moment(posterior, rows(), draws=3)
-        starts[name] = rules.start_std(posterior, rules.bound(48, 0.05, moment, 2))
+        starts[name] = start_std(rules, posterior, rules.bound(48, 0.05, moment, 2))
         if name == "auto":
             at_start = rules.bound(48, 0.05, moment, 2).at_start()
             chosen = int(np.argmin(np.abs(np.exp(moment.log_stds) - starts[name])))
@@ -24,8 +25,8 @@ def test_presets_start_where_they_say() -> None:
             assert (at_start[chosen + 1 :] > 1.02 * at_start.min()).all()
     assert starts["authors"] == pytest.approx(scale)
     assert starts["paper"] == pytest.approx(scale**0.5)
-    assert AUTHORS.confidence_nats(0.05, 4) == 22.0
-    assert PAPER.confidence_nats(0.05, 4) == pytest.approx(np.log(20))
+    assert AUTHORS.bound(48, 0.05, moment, 4).nats == 22.0
+    assert PAPER.bound(48, 0.05, moment, 4).nats == pytest.approx(np.log(20))
     with pytest.raises(PactrainError, match="not known"):
         pactrain.fit(build("mlp"), rows(), preset="best")
     with pytest.raises(PactrainError, match="not known"):

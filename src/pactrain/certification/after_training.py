@@ -9,14 +9,13 @@ from pactrain.certification.before_training import Described
 from pactrain.certification.caveats import buffer_caveats, counting_remarks, weight_remarks
 from pactrain.certification.certificate import Certificate
 from pactrain.certification.certify import Background, certify
-from pactrain.certification.in_units import named_in_units
+from pactrain.certification.in_units import losses_in_units, named_in_units, take_over, unit_remarks
 from pactrain.certification.progressive import progressive_certificate
 from pactrain.certification.risks import affordable_draws
 from pactrain.certification.statement import Caveat
 from pactrain.distributions.posterior import Posterior, Snapshot
 from pactrain.problem.read import Problem
 from pactrain.rules.initial_scale import STRENGTHENED
-from pactrain.rules.units import losses_in_units
 from pactrain.runtime.events import Callback, silent
 from pactrain.training.train import Trained
 
@@ -57,7 +56,7 @@ def certify_training(trained: Trained, doubts: Sequence[Caveat], stated: Describ
     posterior, given = start.posterior, start.scaled.given
     buffers = [] if trained.blocks is not None else buffer_caveats(posterior.model, start.buffers)
     caveats = [*doubts, *buffers, *map(Caveat, trained.strange)]
-    earlier = start.scaled.units.tell(posterior, trained.trainer.stage1_end)
+    earlier = take_over(start.scaled.units, posterior, trained.trainer.stage1_end)
     certified_problem = replace(given, test=None) if trained.strange else given
     facts = facts_of(trained, certified_problem, caveats, stated.test_doubts)
     certify_now = partial(
@@ -91,7 +90,7 @@ def facts_of(
         "draws": draws,
         "caveats": [asdict(c) for c in caveats],
         "remarks": [
-            *units.remarks(),
+            *unit_remarks(units),
             *counting_remarks(certified_problem.batches),
             *weight_remarks(certified_problem.loss),
             *strengthened,
@@ -100,7 +99,7 @@ def facts_of(
         "test_doubts": [*test_doubts, *([INTERRUPTED] if trained.interrupted else [])],
         "objective": dict(trained.objective),
         "target_unit": units.target,
-        "loss_degree": units.ends.degree,
+        "loss_degree": units.degree,
         "blocks": trained.blocks,
     }
 

@@ -19,10 +19,10 @@ from pactrain.distributions.prior import Prior
 from pactrain.models.named import make_model
 from pactrain.problem.named_losses import named_loss
 from pactrain.problem.read import Problem, Reading, read_problem
+from pactrain.problem.units import Units
 from pactrain.rules.choose_units import find_units
 from pactrain.rules.initial_scale import strengthen
 from pactrain.rules.presets import AUTO
-from pactrain.rules.units import Units
 from pactrain.runs.weight_files import load_earlier
 from pactrain.runtime.errors import DataError, RunError
 from pactrain.runtime.events import Callback, silent

@@ -21,6 +21,7 @@ from pactrain.experiments.images import CLASSES
 from pactrain.experiments.k_scan import Scan
 from pactrain.experiments.tables import Cell, Table
 from pactrain.models.image import image_model
+from pactrain.rules.constants import SCAN_SHARE
 from pactrain.rules.presets import rules_for
 from pactrain.training.history import between_looks, rows_measured
 
@@ -101,7 +102,7 @@ def _training(cell: Cell, part: float) -> Cost:
     epochs = s["epochs"] or rules.stage1_epochs(an_epoch)
     passes = images * (epochs + s.get("stage2", 0))
     extra = (
-        3 * rules.scan_share * images * epochs
+        3 * SCAN_SHARE * images * epochs
         + epochs // between_looks(epochs) * rows_measured(round(images))
         + CHUNK * CHUNK_DRAWS
     )

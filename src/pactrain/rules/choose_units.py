@@ -13,11 +13,10 @@ from pactrain.problem.batches import Batches, TensorBatches
 from pactrain.problem.losses import Loss
 from pactrain.problem.read import Problem
 from pactrain.problem.scores import class_shares, entropy, evaluate
-from pactrain.rules.constants import DEAD, FAR, FAR_SMALLER, RARE
-from pactrain.rules.network_ends import Ends, find_ends, same_loss, same_with_units
+from pactrain.problem.units import Units, alike, ends_of, same_answers
+from pactrain.rules.constants import FAR
 from pactrain.rules.rules import Rules
-from pactrain.rules.units import Units
-from pactrain.runtime.gave_up import gave_up
+from pactrain.runtime.gave_up import Refused, gave_up, refusing
 from pactrain.runtime.trained_models import TRAINED
 
 BASE, LARGEST = 4.0, 9
@@ -25,6 +24,9 @@ BASE, LARGEST = 4.0, 9
 
 UNSCALED = 0.99
 """The probability, fixed before any data is seen, that no units are taken; its price is a hundredth of a nat."""
+
+TRIED = 4
+"""Random inputs that are sent through the network."""
 
 NUMBERS = 1 << 20
 """Numbers that are brought to float64 at a time."""
@@ -61,6 +63,7 @@ def in_units(model: nn.Module, given: Problem, *, rules: Rules, prior: Prior, se
         yield Scaled(given, units, problem)
 
 
+@torch.no_grad()
 def find_units(model: nn.Module, problem: Problem, seed: int, *, free: bool = False) -> Units:
     """Units for data that is far from the size of one; none where it is not, or where the network does not take them.
 
@@ -72,30 +75,19 @@ def find_units(model: nn.Module, problem: Problem, seed: int, *, free: bool = Fa
     x, y = batches.tensors
     if not (loss.of_outputs and x.is_floating_point() and x.ndim > 1 and _is_pair(problem.test)):
         return Units()
-    ends = find_ends(model, x, y, loss, seed)
-    if ends.refused is not None and (_is_far(x) or (y.is_floating_point() and _is_far(y.reshape(-1, 1)))):
-        gave_up(
-            "Inputs or targets far from the size of one were not all scaled, as this could not be tried with random numbers",
-            ends.refused,
-            instead="they are trained on as they came",
-        )
-    if ends.first is None and ends.last is None:
-        return Units()
-    wanted = _units(ends, x, y)
-    for found in (wanted, replace(wanted, target=1.0)):
-        if found.taken and _borne(found, model, batches, loss, seed):
-            found = replace(found, ready=model in TRAINED or _better_as_it_is(found, model, batches, loss))
-            break
-    else:
-        found = Units(nats=-math.log(UNSCALED))
-    return replace(found, nats=0.0) if free else found
-
-
-def _is_far(x: Tensor) -> bool:
-    """True if the largest size of a column is far from one."""
-    sizes = _sizes(x.flatten(1))
-    there = sizes[~sizes.isnan()]
-    return bool(len(there)) and not 1 / FAR <= float(there.max()) <= FAR
+    model = getattr(model, "_orig_mod", model)  # nothing is to be compiled for a few rows
+    found = None
+    try:
+        wanted = _wanted(model, x, y, loss, torch.Generator().manual_seed(seed))
+        tried = (wanted, replace(wanted, target=1.0, degree=0), replace(wanted, inputs=None))
+        found = next((u for u in tried if u.taken and same_answers(u, model, batches, seed)), None)
+    except Refused as error:  # an assertion about the size of inputs, say
+        what = "Inputs or targets far from the size of one were not scaled, as network or loss could not be tried in other units"
+        gave_up(what, error, instead="they are trained on as they came")
+    if found is None:
+        return Units(nats=0.0 if free else -math.log(UNSCALED))
+    ready = model in TRAINED or _has_learned(model, batches, loss)
+    return replace(found, ready=ready, nats=0.0 if free else found.nats)
 
 
 def _is_pair(batches: Batches | None) -> bool:
@@ -103,58 +95,44 @@ def _is_pair(batches: Batches | None) -> bool:
     return isinstance(batch, (tuple, list)) and len(batch) == 2
 
 
-def _borne(units: Units, model: nn.Module, batches: TensorBatches, loss: Loss, seed: int) -> bool:
-    """True if network and loss can be trained in these units on these rows."""
-    ends = units.ends
-    if units.target != 1 and not same_loss(loss, units.target, ends.degree, batches.tensors[1]):
-        return False
-    return same_with_units(model, ends, units.inputs, units.target, batches, seed)
+# -- what the data asks for -----------------------------------------------------------------------------------------------
 
 
-def _better_as_it_is(units: Units, model: nn.Module, batches: TensorBatches, loss: Loss) -> bool:
-    """True if the network, as it is, has a far smaller loss on the raw data than on the data in units, and than any constant answer."""
-    ours = evaluate(model, units.rows(batches).ordered(), loss)["loss"] * units.target**units.ends.degree
-    raw = evaluate(model, batches.ordered(), loss)["loss"]
-    return bool(raw < FAR_SMALLER * ours and raw < _of_a_constant(batches, loss))
-
-
-def _of_a_constant(batches: TensorBatches, loss: Loss) -> float:
-    """The loss of an answer that does not look at the inputs; infinite where we do not know a good one."""
-    y = batches.tensors[1]
-    if loss.task == "classification":
-        shares = class_shares(batches, loss)
-        return math.inf if shares is None else entropy(shares)
-    answers = y.mean(0), y.median(0).values
-    return min(float(loss.per_example(answer.expand_as(y), y).double().mean()) for answer in answers)
-
-
-def _units(ends: Ends, x: Tensor, y: Tensor) -> Units:
-    """Units that the data asks for, and their price."""
-    size = 1.0 if ends.last is None else float(_sizes(y.reshape(-1, 1))[0])
+def _wanted(model: nn.Module, x: Tensor, y: Tensor, loss: Loss, source: torch.Generator) -> Units:
+    """Units that the data asks for, with the layers that may take them, and their price."""
+    numbers = loss.task == "regression" and y.is_floating_point() and math.isinf(loss.high)
+    size = float(_sizes(y.reshape(-1, 1))[0]) if numbers else 1.0
     target = float(_rounded(torch.tensor(size, device="cpu"))) if size > FAR or size < 1 / FAR else 1.0
-    inputs, chosen = None, 1 if ends.last is not None else 0
-    if ends.first is not None:
-        sizes = _sizes(x.flatten(1) if isinstance(ends.first, nn.Linear) else x)
-        inputs, count = _of_inputs(sizes, target != 1)
-        chosen += count
-    price = chosen * math.log(2 * LARGEST + 1) - math.log((1 - UNSCALED) / 4)
-    return Units(ends, None if inputs is None else inputs.to(x), target, price)
+    degree = 0 if target == 1 else _degree(loss, target, y)
+    inputs = _of_inputs(_sizes(x), wanted=degree > 0)
+    if inputs is None and not degree:
+        return Units()
+    first, last = ends_of(model, torch.randn(TRIED, *x.shape[1:], generator=source).to(x))
+    if isinstance(first, nn.Linear) and x.ndim > 2:  # after Flatten: a column for each number
+        inputs = _of_inputs(_sizes(x.flatten(1)), wanted=degree > 0)
+    several = inputs is not None and len(inputs.unique()) > 1
+    count = numbers + (len(inputs) if several and inputs is not None else 1)
+    price = count * math.log(2 * LARGEST + 1) - math.log((1 - UNSCALED) / 4)
+    inputs = None if inputs is None or first is None else inputs.to(x)
+    return Units(first, last, degree if last else 0, inputs, target if degree and last else 1.0, price)
 
 
-def _of_inputs(sizes: Tensor, wanted: bool) -> tuple[Tensor | None, int]:
-    """Units of columns of these sizes (NaN where hardly anything is), and how many were chosen.  `wanted`: the targets need one anyway."""
+def _of_inputs(sizes: Tensor, *, wanted: bool) -> Tensor | None:
+    """Units of columns of these sizes (NaN where hardly anything is): one for all, unless a column would be far below one in it.
+
+    wanted: the targets need a unit anyway.
+    """
     there = sizes[~sizes.isnan()]
     if not len(there):
-        return None, 1
+        return None
     large = float(there.max()) > FAR
     if not (large or wanted or float(there.max()) < 1 / FAR):
-        return None, 1
+        return None
     together = _rounded(there.square().mean().sqrt())
-    ratios = there / together
-    alive = (ratios > DEAD) | (there > 1 / FAR)  # a flag beside a price of a million is not dead
-    if large and bool((alive & (ratios < 1 / FAR)).any()):
-        return _rounded(sizes.nan_to_num(1.0)), len(sizes)
-    return (together.expand_as(sizes) if float(together) != 1 else None), 1
+    alive = there[there > 1 / FAR]  # what is small by itself may well be dead
+    if large and bool((alive < together / FAR).any()):
+        return _rounded(sizes.nan_to_num(1.0))
+    return together.expand_as(sizes) if float(together) != 1 else None
 
 
 def _rounded(sizes: Tensor) -> Tensor:
@@ -164,13 +142,33 @@ def _rounded(sizes: Tensor) -> Tensor:
 
 
 def _sizes(x: Tensor) -> Tensor:
-    """Root mean square of each column, or channel, over what is not zero in it; NaN where that is next to nothing."""
+    """Root mean square of each column, or channel, over what is not zero in it; NaN where that is in hardly any row and not large."""
     squares = torch.zeros(x.shape[1], dtype=torch.float64, device=x.device)
     there = torch.zeros_like(squares)
     over = [d for d in range(x.ndim) if d != 1]
     for part in x.split(max(1, NUMBERS // max(1, x[:1].numel()))):
         squares += part.double().square().sum(over)
         there += (part != 0).sum(over)
-    rare = there <= RARE * x.numel() / max(1, x.shape[1])
+    rare = there * FAR <= x.numel() / max(1, x.shape[1])
     sizes = (squares / there).sqrt()
     return sizes.masked_fill(rare & ~(sizes > FAR), math.nan)  # a few huge numbers spoil training as many do
+
+
+def _degree(loss: Loss, unit: float, y: Tensor) -> int:
+    """k, 1 or 2, if the loss of guesses and targets in units is their loss divided by the unit to the power k; otherwise 0."""
+    guesses = torch.randn(y.shape, generator=torch.Generator().manual_seed(0)).to(y)
+    asked = refusing(loss.per_example)
+    ours, theirs = asked(guesses, y / unit), asked(unit * guesses, y)
+    return next((k for k in (1, 2) if alike(unit**k * ours, theirs)), 0)
+
+
+def _has_learned(model: nn.Module, batches: TensorBatches, loss: Loss) -> bool:
+    """True if the network, as it is, does better on the raw data than an answer that does not look at the inputs."""
+    y = batches.tensors[1]
+    if loss.task == "classification":
+        shares = class_shares(batches, loss)
+        constant = -math.inf if shares is None else entropy(shares)
+    else:
+        answers = y.mean(0), y.median(0).values
+        constant = min(float(loss.per_example(answer.expand_as(y), y).double().mean()) for answer in answers)
+    return bool(evaluate(model, batches.ordered(), loss)["loss"] < constant)

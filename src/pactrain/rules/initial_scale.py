@@ -53,19 +53,23 @@ def strengthen(model: nn.Module, batch: Any, loss: Loss, seed: int) -> bool:
     weight = layers[0].weight
     source = torch.Generator().manual_seed(derive(seed, "faint"))
     noise = torch.randn(INPUTS, *inputs.shape[1:], generator=source).to(weight)
-    met: list[tuple[nn.Module, Tensor]] = []
+    met: list[Any] = []
+
+    def notice(layer: nn.Module, args: Any, _: Tensor) -> None:
+        met[:] = [layer, args[0]]
+
     with evaluating(model), torch.no_grad():
         try:
-            _through(refusing(model), noise, layers, before=lambda layer, x: met.__setitem__(slice(None), [(layer, x)]))
+            _through(refusing(model), noise, layers, notice)
         except Refused as error:
             what = "Whether the initial weights pass on enough was not measured with random inputs"
             gave_up(what, error, instead="they are left as they are")
             return False
-        if not met or _deviation(met[0][1]) >= FAINT:
+        if not met or _deviation(met[1]) >= FAINT:
             return False
-        last, done = met[0][0], set[nn.Module]()
+        last, done = met[0], set[nn.Module]()
 
-        def scale(layer: Any, out: Tensor) -> Tensor | None:
+        def scale(layer: Any, _: Any, out: Tensor) -> Tensor | None:
             if layer is last or layer in done or not layer.weight.requires_grad:
                 return None
             done.add(layer)
@@ -79,7 +83,7 @@ def strengthen(model: nn.Module, batch: Any, loss: Loss, seed: int) -> bool:
             layer.weight /= size
             return signal / size + bias
 
-        _through(model, noise, layers, after=scale)
+        _through(model, noise, layers, scale)
     return True
 
 
@@ -87,23 +91,11 @@ def _deviation(x: Tensor) -> float:
     return float(x.flatten(1).std(0).mean())
 
 
-def _through(
-    model: Callable[[Tensor], Any],
-    noise: Tensor,
-    layers: list[Any],
-    *,
-    before: Callable[[nn.Module, Tensor], None] | None = None,
-    after: Callable[[nn.Module, Tensor], Tensor | None] | None = None,
-) -> None:
-    """Send noise through the network, and show every layer's input or output on the way."""
-    hooks = []
-    for layer in layers:
-        if before is not None:
-            hooks.append(layer.register_forward_pre_hook(lambda layer, args: before(layer, args[0])))
-        if after is not None:
-            hooks.append(layer.register_forward_hook(lambda layer, _, out: after(layer, out)))
+def _through(model: Callable[[Tensor], Any], noise: Tensor, layers: list[Any], hook: Callable[..., Any]) -> None:
+    """Send noise through the network, with a hook at every layer."""
+    hooks = [layer.register_forward_hook(hook) for layer in layers]
     try:
         model(noise)
     finally:
-        for hook in hooks:
-            hook.remove()
+        for handle in hooks:
+            handle.remove()

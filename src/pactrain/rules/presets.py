@@ -20,6 +20,7 @@ PAPER = Rules(
     stds="gradient",
     lr=1e-3,
     std_lr=1e-3,
+    scan_examples=4096,
     decay=False,
     batch_size=128,
     warmup_epochs=50,
@@ -32,6 +33,7 @@ AUTHORS = PAPER.replace(name="authors", start="mean_abs_std", std_points=8, at="
 
 CERTIFY = AUTO.replace(
     name="certify",
+    scan_examples=4096,
     held="gamma_max",
     knee=0.1,
     curvature_memory=0.999,

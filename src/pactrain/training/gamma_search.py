@@ -25,8 +25,8 @@ class Walker:
         """Choose the γ of the next segment if this one is over; returns whether the search has ended, and the record it ends with."""
         walk, place = self.walk, self.walk.here
         if not over and walk.part(epochs) == 1:
-            found = self.left_out.ask(walk.gamma, curvature.drawn) if distributed.rank() == 0 else Answer(0.0, 0.0, 0.0)
-            *answer, seen = distributed.from_first(*found, record["train"]["loss"])
+            found = self.left_out.ask(walk.gamma, curvature.drawn) if distributed.rank() == 0 else None
+            answer, seen = distributed.document_from_first([found, record["train"]["loss"]])
             over = not walk.go_on(Answer(*answer), epochs, seen=seen)
             if walk.best == place:
                 walk.record, self._best = record, _copied(_whole(curvature))

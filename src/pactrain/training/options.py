@@ -15,13 +15,13 @@ from pactrain.problem.loss_weights import ClassWeight
 from pactrain.problem.losses import AnyLoss
 from pactrain.problem.read import Reading
 from pactrain.problem.scores import OURS, Metrics
-from pactrain.rules.choose_bound import rules_with, training_loss
 from pactrain.rules.presets import rules_for
 from pactrain.rules.rules import Rules
 from pactrain.runtime.arguments import check_callables, check_seed, check_share
 from pactrain.runtime.devices import choose_device
 from pactrain.runtime.errors import PactrainError
 from pactrain.runtime.events import Callback, Event, silent
+from pactrain.training.choose_bound import rules_with, training_loss
 from pactrain.training.gradient_steps import OptimizerFactory
 from pactrain.training.precision import Computing
 from pactrain.training.schedule import Budget, parse_budget

@@ -13,9 +13,9 @@ from pactrain.bounds.moment import Moment
 from pactrain.distributions.posterior import Posterior
 from pactrain.distributions.prior import Prior
 from pactrain.problem.losses import AnyLoss, Loss, per_example
+from pactrain.problem.units import Units
 from pactrain.rules.choose_units import Scaled
 from pactrain.rules.presets import rules_for
-from pactrain.rules.units import Units
 from pactrain.runtime.errors import PactrainError
 from pactrain.training.closed_form_optimizer import ClosedFormAdam
 from pactrain.training.closed_form_steps import first_weight

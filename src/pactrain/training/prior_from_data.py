@@ -12,7 +12,7 @@ from pactrain.problem.module_modes import estimate_batch_norm
 from pactrain.problem.read import Problem
 from pactrain.problem.untrained import Untrained, look_at_data, training_mode
 from pactrain.rules.presets import AUTO
-from pactrain.rules.rules import normalised_classes
+from pactrain.rules.start_values import held_gamma, normalised_classes, rate, start_std, strength
 from pactrain.runtime import distributed
 from pactrain.runtime.events import Callback, Event
 from pactrain.runtime.seeds import derive
@@ -65,18 +65,18 @@ def _plan(posterior: Posterior, own: Problem, untrained: Untrained, options: Opt
     n, model, seed = untrained.n, posterior.model, options.seed
     moment = PriorScan(posterior, own.batches, own.loss, AUTO, untrained, seed).moment()
     bound = AUTO.bound(n, options.delta, moment, len(posterior.groups))
-    std = AUTO.start_std(posterior, bound)
+    std = start_std(AUTO, posterior, bound)
     posterior.reset_std(std)
     training_mode(model)
     normalised = n * normalised_classes(model, own.loss, own.sample)
-    gamma = AUTO.held_gamma(AUTO.strength(posterior, own.batches, own.loss, seed), std, normalised=normalised)
+    gamma = held_gamma(AUTO, strength(AUTO, posterior, own.batches, own.loss, seed), std, normalised=normalised)
     return Plan(
         rules=AUTO,
         bound=bound,
         moment=moment,
         untrained=untrained,
         gamma=HeldGamma(distributed.from_first(gamma)[0]),
-        lr=AUTO.rate(std, posterior, own.loss, own.sample),
+        lr=rate(AUTO, std, posterior, own.loss, own.sample),
         budget=options.limit.part(options.prior_data),
         seed=derive(seed, "prior"),
         stop=options.stop,

@@ -47,10 +47,11 @@ class Budget:
 
     def epochs_of_stages(self, rule_epochs: int, rules: Rules) -> tuple[int, int]:
         """The most epochs of each stage."""
+        second = math.ceil(rules.stage2_share * rule_epochs)
         if self.epochs is None:
-            return rule_epochs, rules.stage2_epochs(rule_epochs)
+            return rule_epochs, second
         first = max(1, min(rule_epochs, math.ceil(self.epochs / (1 + rules.stage2_share))))
-        return first, min(self.epochs - first, rules.stage2_epochs(rule_epochs))
+        return first, min(self.epochs - first, second)
 
     def _stage1_seconds(self, rules: Rules) -> float:
         return self.seconds / (1 + rules.stage2_share)

@@ -13,16 +13,17 @@ from pactrain.distributions.prior import Prior, trained_source
 from pactrain.problem.module_modes import own_buffers
 from pactrain.problem.read import Problem
 from pactrain.problem.untrained import Untrained, look_at_data, shapes_named, training_mode
-from pactrain.rules.choose_bound import make_bound
 from pactrain.rules.choose_units import Scaled
+from pactrain.rules.constants import SCAN_SHARE
 from pactrain.rules.gamma.linear_leave_one_out import Strength
 from pactrain.rules.gamma.trained_leave_one_out import LeftOut
 from pactrain.rules.gamma.walk import leave_out
 from pactrain.rules.initial_scale import strengthen
-from pactrain.rules.rules import normalised_classes
+from pactrain.rules.start_values import held_gamma, normalised_classes, rate, start_std, strength
 from pactrain.runtime import distributed
 from pactrain.runtime.devices import give_memory_back
 from pactrain.runtime.events import Callback, Event
+from pactrain.training.choose_bound import make_bound
 from pactrain.training.gamma_search import HeldGamma
 from pactrain.training.options import Options
 from pactrain.training.plan import Plan
@@ -101,8 +102,8 @@ def look_at_start(model: nn.Module, scaled: Scaled, options: Options) -> Start:
     with shapes_named(problem.sample):
         untrained = look_at_data(model, problem.batches, problem.trained_on)
     seconds = distributed.from_first(time.monotonic() - began)[0]
-    strength = rules.strength(posterior, problem.batches, problem.trained_on, options.seed)
-    return Start(options, scaled, posterior, prior, untrained, seconds, strength, strengthened, buffers)
+    found = strength(rules, posterior, problem.batches, problem.trained_on, options.seed)
+    return Start(options, scaled, posterior, prior, untrained, seconds, found, strengthened, buffers)
 
 
 def place_prior(start: Start, store: MomentStore) -> tuple[Moment, float]:
@@ -124,7 +125,7 @@ def place_prior(start: Start, store: MomentStore) -> tuple[Moment, float]:
         most=_affordable(start),
     )
     moment = scan.moment(store)
-    std = rules.start_std(posterior, rules.bound(start.counted, options.delta, moment, len(posterior.groups)))
+    std = start_std(rules, posterior, rules.bound(start.counted, options.delta, moment, len(posterior.groups)))
     std = start.prior.std if start.prior.std is not None else std
     posterior.reset_std(std)
     return moment, std
@@ -151,7 +152,7 @@ def plan_of(start: Start, moment: Moment, std: float) -> Plan:
     bound = bound_of(start, moment, std)
     training_mode(posterior.model)
     normalised = start.counted * normalised_classes(posterior.model, loss, problem.sample)
-    gamma = HeldGamma(distributed.from_first(rules.held_gamma(start.strength, std, normalised=normalised))[0])
+    gamma = HeldGamma(distributed.from_first(held_gamma(rules, start.strength, std, normalised=normalised))[0])
     if bound.holds_gamma:
         gamma = replace(gamma, left_out=_left_out(start))
     give_memory_back()
@@ -164,7 +165,7 @@ def plan_of(start: Start, moment: Moment, std: float) -> Plan:
         moment=moment,
         untrained=start.untrained,
         gamma=gamma,
-        lr=rules.rate(std, posterior, loss, problem.sample),
+        lr=rate(rules, std, posterior, loss, problem.sample),
         budget=budget,
         seed=options.seed,
         optimizer=options.optimizer,
@@ -185,7 +186,7 @@ def _left_out(start: Start) -> LeftOut | None:
 def _affordable(start: Start) -> float:
     """Examples that may be scanned in a share of the budget's time, by what one pass over all of them took."""
     rules = start.options.rules
-    passes = rules.scan_share * start.options.limit.seconds / max(start.seconds, 1e-9)
+    passes = SCAN_SHARE * start.options.limit.seconds / max(start.seconds, 1e-9)
     return passes * start.untrained.n / (rules.draws * rules.std_points) if math.isfinite(passes) else math.inf
 
 

@@ -32,6 +32,9 @@ from pactrain.training.update_formulas import Moves
 PRIOR_STEPS = 50
 """Steps between closed-form updates of the prior's stds, beside one at each end of an epoch."""
 
+STAGE2_GAIN = 0.01
+"""Relative fall of the best loss that keeps stage 2 going."""
+
 HURRY = 120.0
 """Seconds of a budget below which nothing is compiled."""
 
@@ -227,7 +230,7 @@ class Trainer:
             if not p.done:
                 p.stage, self.stage1_end = 2, self.posterior.snapshot()
             return
-        if record["risk"] < (1 - rules.stage2_gain) * p.best_loss:
+        if record["risk"] < (1 - STAGE2_GAIN) * p.best_loss:
             p.best_loss, p.epochs_since_best = record["risk"], 0
         else:
             p.epochs_since_best += 1

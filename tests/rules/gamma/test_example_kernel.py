@@ -11,7 +11,7 @@ from torch import Tensor
 from pactrain.distributions.posterior import Posterior
 from pactrain.problem.as_loss import as_loss
 from pactrain.problem.batches import TensorBatches
-from pactrain.rules.gamma.layer_factors import Unlike
+from pactrain.rules.gamma.example_kernel import Unlike
 from pactrain.rules.gamma.trained_leave_one_out import LeftOut
 from tests.rules.gamma.left_out import GAMMA, asked, trained
 from tests.zoo import build, rows
@@ -35,17 +35,15 @@ def test_examples_that_share_a_forward_pass_and_come_in_any_order() -> None:
 
 
 @pytest.mark.parametrize("name", ["mlp", "tied", "frozen", "unused", "batchnorm"])
-def test_together_is_one_by_one_and_nothing_is_changed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_factors_give_what_single_examples_give_and_nothing_is_changed(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     model = build(name)
     posterior = Posterior(model)
     before = copy.deepcopy(model.state_dict())
     batches, loss = TensorBatches(rows(), 16), as_loss(None, rows())
     together = LeftOut(posterior, batches, loss, len(batches), seed=0)
     by_rows = together.ask(5.0).loss
-    monkeypatch.setattr("pactrain.rules.gamma.example_kernel.row_factors", refuse)
-    value = together.ask(5.0).loss
-    assert by_rows == pytest.approx(value, rel=1e-4)
-    monkeypatch.setattr("pactrain.rules.gamma.weight_gradients.NUMBERS_AT_ONCE", 0)
-    alone = LeftOut(posterior, batches, loss, len(batches), seed=0)
-    assert alone.ask(5.0).loss == pytest.approx(value, rel=1e-4)
+    monkeypatch.setattr("pactrain.rules.gamma.example_kernel.factors_of", refuse)
+    assert together.ask(5.0).loss == pytest.approx(by_rows, rel=1e-4)
     assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())

@@ -12,9 +12,10 @@ from pactrain.problem.as_loss import as_loss
 from pactrain.problem.batches import LoaderBatches, TensorBatches
 from pactrain.problem.losses import AnyLoss, CallableLoss
 from pactrain.problem.read_data import as_batches
-from pactrain.rules.gamma.layer_factors import Unlike
+from pactrain.rules.gamma.example_kernel import Unlike
 from pactrain.rules.gamma.linear_leave_one_out import GAINS, Linearised, leave_out_curve, linearise
 from pactrain.rules.presets import AUTO
+from pactrain.rules.start_values import held_gamma, strength
 from pactrain.runtime.gave_up import collected
 from tests.zoo import build, rows
 
@@ -61,22 +62,19 @@ def test_the_kernel_of_a_linear_network_is_its_inputs() -> None:
 
 
 @pytest.mark.parametrize("name", ["mlp", "tied", "frozen", "unused", "batchnorm"])
-def test_gradients_taken_together_are_those_taken_one_by_one(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_factors_give_what_single_examples_give(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     data = TensorBatches(rows(), 16)
     loss = as_loss(None, rows())
     by_rows = linearise(Posterior(build(name)), data, loss, seed=0)
-    monkeypatch.setattr("pactrain.rules.gamma.example_kernel.row_factors", refuse)
-    together = linearise(Posterior(build(name)), data, loss, seed=0)
-    monkeypatch.setattr("pactrain.rules.gamma.weight_gradients.NUMBERS_AT_ONCE", 0)
+    monkeypatch.setattr("pactrain.rules.gamma.example_kernel.factors_of", refuse)
     alone = linearise(Posterior(build(name)), data, loss, seed=0)
+    assert by_rows is not None
     assert alone is not None
-    for other in (by_rows, together):
-        assert other is not None
-        assert other.scale == pytest.approx(alone.scale, rel=1e-4)
-        np.testing.assert_allclose(other.left_out, alone.left_out, rtol=1e-2)  # float32 tells at the largest gain
+    assert by_rows.scale == pytest.approx(alone.scale, rel=1e-4)
+    np.testing.assert_allclose(by_rows.left_out, alone.left_out, rtol=1e-2)  # float32 tells at the largest gain
 
 
-def test_gamma_follows_the_scale_of_the_loss_and_of_the_prior() -> None:
+def test_gamma_follows_the_scale_of_the_loss() -> None:
     x, y = noisy_line(1.0)
     model = nn.Linear(5, 1).double()
     nn.init.zeros_(model.weight)
@@ -84,9 +82,8 @@ def test_gamma_follows_the_scale_of_the_loss_and_of_the_prior() -> None:
     one, ten = found(model, (x, y)), found(model, (x, 10 * y))
     assert one.best_gain() == ten.best_gain()
     assert one.scale == pytest.approx(ten.scale)  # the residual's own gradient does not change with its size
-    assert one.gamma(2.0, 0.1) == pytest.approx(4 * one.gamma(2.0, 0.2)) == pytest.approx(2 * one.gamma(1.0, 0.1))
     scaled = found(model, (x, y), lambda predict, b: 100 * (predict(b[0])[:, 0] - b[1]).square())
-    assert scaled.gamma(scaled.best_gain(), 0.1) == pytest.approx(one.gamma(one.best_gain(), 0.1) / 100)
+    assert scaled.best_gain() / scaled.scale == pytest.approx(one.best_gain() / one.scale / 100)
 
 
 def test_noisier_data_is_held_closer_to_the_prior() -> None:
@@ -96,14 +93,14 @@ def test_noisier_data_is_held_closer_to_the_prior() -> None:
 
 def test_the_least_gain_is_enough_and_no_more_than_the_best() -> None:
     falling = Linearised(1.0, 1.0, tuple(1 / (1 + GAINS)), (0.0,) * len(GAINS))
-    least = falling.least_gain(0.8, 0.01)
-    assert 1 - 1 / (1 + least) == pytest.approx(0.8, abs=0.05)
-    assert falling.least_gain(0.8, 50.0) >= 50.0
+    assert 1 - 1 / (1 + falling.class_gain()) == pytest.approx(0.8, abs=0.05)
+    soon = Linearised(1.0, 1.0, tuple(1 / (1 + 100 * GAINS)), (0.0,) * len(GAINS))
+    assert soon.class_gain() == pytest.approx(1.0)
     rising = Linearised(1.0, 1.0, tuple(1 + GAINS), (0.0,) * len(GAINS))
     assert falling.best_gain() == GAINS[-1]
     unsure = Linearised(1.0, 1.0, tuple(1 / (1 + GAINS)), (0.1,) * len(GAINS))
     assert unsure.best_gain() == pytest.approx(9, rel=0.3)
-    assert rising.least_gain(0.8, 1.0) == rising.best_gain() == GAINS[0]
+    assert rising.class_gain() == rising.best_gain() == GAINS[0]
 
 
 @pytest.mark.parametrize("name", ["mlp", "batchnorm", "tied"])
@@ -136,7 +133,7 @@ def test_what_cannot_be_linearised_falls_back() -> None:
         assert linearise(Posterior(model), batches, flat, seed=0) is None
     assert "no example has a finite loss with a gradient" in notes[0]
     with collected():
-        assert AUTO.held_gamma(AUTO.strength(Posterior(model), batches, flat, 0), 0.1) == AUTO.gamma_max
+        assert held_gamma(AUTO, strength(AUTO, Posterior(model), batches, flat, 0), 0.1) == AUTO.gamma_max
 
 
 def test_classes_are_recognised() -> None:

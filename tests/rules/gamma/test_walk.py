@@ -9,11 +9,12 @@ from torch import nn
 
 import pactrain
 from pactrain.models.mlp import mlp
-from pactrain.rules.constants import FURTHER_LENGTH, LEAST_FALL, STEPS
+from pactrain.rules.constants import FURTHER_LENGTH, NORMALISED_KL_WEIGHT, STEPS
 from pactrain.rules.constants import GAMMA_STEP as STEP
 from pactrain.rules.gamma.trained_leave_one_out import Answer
 from pactrain.rules.gamma.walk import GammaWalk, longest
 from pactrain.rules.presets import AUTO, CERTIFY
+from pactrain.rules.start_values import held_gamma
 from tests.rules.gamma.walks import SHORT, problem, wrongly_labelled
 
 
@@ -76,9 +77,22 @@ def test_it_ends_where_it_is_when_the_last_place_is_the_best() -> None:
     assert (walk.here, len(walk.answers)) == (STEPS, STEPS + 1)
 
 
-def test_a_slight_fall_is_not_enough() -> None:
-    walk = walked([2.0, 1.0, 0.99 * (1 - LEAST_FALL), 0.98 * (1 - LEAST_FALL)])
-    assert (walk.here, len(walk.answers)) == (2, 4)
+def test_a_fall_within_one_standard_error_is_not_enough() -> None:
+    def answers(*means: float) -> GammaWalk:
+        walk = GammaWalk(100.0, 40)
+        for k, mean in enumerate(means):
+            losses = [mean + (-1) ** (i // 2**k) for i in range(96)]  # the standard error of a difference is 0.14
+            walk.go_on(Answer(mean, 1.0, 0.1, losses), 40.0 + 10 * k)
+        return walk
+
+    assert answers(2.0, 1.9, 1.88, 1.9).here == 0
+    assert answers(2.0, 1.7, 1.6, 1.65).here == 1
+    assert answers(2.0, 1.9, 1.7, 1.8).here == 2
+
+
+def test_without_an_error_any_fall_is_enough() -> None:
+    walk = walked([2.0, 1.0, 0.99, 0.98])
+    assert (walk.here, len(walk.answers)) == (3, 4)
     below_zero = walked([-2.0, -1.9])
     assert below_zero.here == 0
     in_the_end = walked([2.0, 1.9, 1.0, 1.1])
@@ -99,7 +113,7 @@ def test_it_goes_no_further_down_where_the_network_is_not_too_sure_of_itself() -
 
 
 def test_a_place_with_more_examples_wrong_is_not_taken() -> None:
-    assert walked([3.0, 2.0, 2.9], wrong=(0.1, 0.11, 0.1)).here == 0
+    assert walked([3.0, 2.0, 3.1], wrong=(0.1, 0.11, 0.1)).here == 0
     later = walked([3.0, 2.0, 1.0, 1.5], wrong=(0.1, 0.11, 0.1, 0.1))
     assert (later.here, list(later.answers)) == (2, [0, 1, 2, 3])
 
@@ -140,10 +154,10 @@ def test_networks_with_batchnorm_are_held_where_they_can_learn() -> None:
 
 
 def test_the_divergence_of_networks_with_batchnorm_has_one_weight_however_many_examples_there_are() -> None:
-    assert AUTO.held_gamma(None, 0.1, normalised=5000) * 5000 == pytest.approx(AUTO.normalised_gamma_n)
-    assert AUTO.held_gamma(None, 0.1, normalised=10) == AUTO.gamma_max
-    assert AUTO.held_gamma(None, 0.1) == CERTIFY.held_gamma(None, 0.1, normalised=5000) == AUTO.gamma_max
+    assert held_gamma(AUTO, None, 0.1, normalised=5000) * 5000 == pytest.approx(1 / NORMALISED_KL_WEIGHT)
+    assert held_gamma(AUTO, None, 0.1, normalised=10) == AUTO.gamma_max
+    assert held_gamma(AUTO, None, 0.1) == held_gamma(CERTIFY, None, 0.1, normalised=5000) == AUTO.gamma_max
     model = nn.Sequential(nn.Linear(10, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 2))
     x = torch.randn(500, 10, generator=torch.Generator().manual_seed(0))
     result = pactrain.fit(model, (x, (x[:, 0] > 0).long()), preset=AUTO.replace(fixed_epochs=2))
-    assert result.metrics["held_gamma"] == pytest.approx(AUTO.normalised_gamma_n / 500)
+    assert result.metrics["held_gamma"] == pytest.approx(1 / NORMALISED_KL_WEIGHT / 500)

@@ -20,6 +20,7 @@ from torch import Tensor
 from pactrain.distributions.posterior import Posterior
 from pactrain.problem.batches import Batches
 from pactrain.problem.losses import Loss, per_example
+from pactrain.rules.constants import CLASS_GAIN, CLASS_SHARE
 from pactrain.rules.gamma.example_kernel import Examples
 from pactrain.runtime.errors import PactrainError
 from pactrain.runtime.gave_up import gave_up
@@ -65,15 +66,11 @@ class Linearised:
         """The left-out loss at a gain."""
         return float(np.interp(gain, GAINS, self.left_out))
 
-    def least_gain(self, share: float, floor: float) -> float:
-        """The least gain above `floor` at which the loss has fallen by `share` of what it falls by at best; no more than the best."""
-        wanted = self.untrained - share * (self.untrained - min(self.left_out))
-        good = [g for g, loss in zip(GAINS, self.left_out, strict=True) if g >= floor and loss <= wanted]
+    def class_gain(self) -> float:
+        """For classification the least gain from `CLASS_GAIN` on that has `CLASS_SHARE` of the fall in loss; no more than the best."""
+        wanted = self.untrained - CLASS_SHARE * (self.untrained - min(self.left_out))
+        good = [g for g, loss in zip(GAINS, self.left_out, strict=True) if g >= CLASS_GAIN and loss <= wanted]
         return min(self.best_gain(), float(good[0])) if good else self.best_gain()
-
-    def gamma(self, gain: float, std: float) -> float:
-        """The γ that has this gain with a prior of the given std."""
-        return gain / (2 * std * std * self.scale)
 
 
 def linearise(posterior: Posterior, batches: Batches, loss: Loss, seed: int) -> Linearised | None:

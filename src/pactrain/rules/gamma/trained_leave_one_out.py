@@ -1,4 +1,4 @@
-"""The loss that each training example would have if it had been left out, from one look at the trained network.
+"""The loss that each training example would have if it had been left out, estimated at the trained network.
 
 Training at γ ends where  Σ_j loss_j + |Δ|²/(2γ)  is least, Δ being the moves of the weights in stds of their priors.  Near that point
 the network is linear in Δ.  With J_j the gradient of an output of example j, A = γ J Jᵀ, W the curvature of the losses in
@@ -13,11 +13,13 @@ Where m of n examples are looked at, each stands for n/m of them in W, and is le
 the same for all outputs, and is averaged over a few random directions among them; curvatures are those along the slopes.
 """
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -50,17 +52,22 @@ class Answer(NamedTuple):
     loss: float
     slope: float  # of the loss as all outputs grow: above zero, the network is too sure of itself
     wrong: float  # share of them in another class than the one that their losses ask for
+    losses: Sequence[float] = ()  # of each
+
+    def falls_clearly(self, before: "Answer") -> bool:
+        """True if the loss is smaller than before by more than one standard error of the difference."""
+        differences = np.subtract(before.losses, self.losses)
+        error = differences.std() / math.sqrt(differences.size) if differences.size else 0.0
+        return bool(before.loss - self.loss > error)
 
 
 class LeftOut:
-    """Some of the training examples, which can be left out again and again while training goes on."""
+    """Some of the training examples, whose left-out losses can be estimated again while training goes on."""
 
     def __init__(self, posterior: Posterior, batches: Batches, loss: Loss, n: int, seed: int) -> None:
         self.posterior, self.n, self.seed = posterior, n, seed
         self.examples = Examples(posterior, batches, loss, seed)
-        self.rows: dict[
-            int, Tensor
-        ] = {}  # of the output that belong to the examples of a batch, by the batch's identity
+        self.rows = dict[int, Tensor]()  # of the output that belong to a batch's examples, by the batch's identity
         with self.examples.still():
             for batch, _ in self.examples.shown:
                 output = self._output(batch)
@@ -78,19 +85,19 @@ class LeftOut:
             outputs = [self._output(batch) for batch, _ in self.examples.shown]
             slopes, curvatures = self._under_noise(drawn or self._sampled)
             moves = self._moves(gamma, self._kernel(outputs[0].shape[1:], slopes), slopes.double(), curvatures)
-            loss, slope, wrong, done = 0.0, 0.0, 0, 0
+            losses, slope, wrong, done = list[float](), 0.0, 0, 0
             for (batch, picked), output in zip(self.examples.shown, outputs, strict=True):
                 rows, part = self.rows[id(batch)][picked], slice(done, done + len(picked))
                 moved = output.clone().reshape(len(output), -1)
                 moved[rows] += moves[part].to(moved)
                 wrong += int(_wrong(moved[rows], slopes[part]).sum())
                 moved = moved.reshape(output.shape).requires_grad_()
-                total = self._losses(moved, batch)[picked].double().sum()
-                loss += float(total.detach())
-                slope += float((torch.autograd.grad(total, moved)[0] * moved.detach()).sum())
+                each = self._losses(moved, batch)[picked].double()
+                losses += each.detach().tolist()
+                slope += float((torch.autograd.grad(each.sum(), moved)[0] * moved.detach()).sum())
                 done += len(picked)
         count = self.examples.count
-        return Answer(loss / count, slope / count, wrong / count)
+        return Answer(sum(losses) / count, slope / count, wrong / count, losses)
 
     def _moves(self, gamma: float, kernel: Tensor, slopes: Tensor, curvatures: Tensor) -> Tensor:
         """How far the outputs of each example move when it is left out."""

@@ -1,12 +1,11 @@
 """Which γ training is held at: a search from a first guess, led by the loss that left-out examples would have.
 
-The linear network says where to begin, but a network learns features that its linearisation does not have, and how noisy the labels are
-shows only in training.  So, for classification, training begins at that γ and then asks what each example's loss would be had it been
-left out.  Where the network is too sure of itself about those (their loss would fall if all outputs were smaller), training goes on for a while
-at a third of that γ, asks again, and so forth as long as the loss falls.  The state of the last γ that was clearly better, with no more
-examples wrong, is kept.
+The linear network says where to begin, but how noisy the labels are shows only in training.  So, for classification, training begins at that γ
+and each example's loss is then estimated as if it had been left out.  Where the network is too sure of itself about those (their loss would fall if
+all outputs were smaller), training goes on for a while at a third of that γ, and so forth as long as the loss falls.  A smaller γ is kept if
+the loss falls by more than one standard error, and no more examples are wrong.
 
-Where the examples that it has seen are hardly better off than left-out ones, the network was not let go far enough (inputs with a large part in
+Where the training examples are hardly better off than left-out ones, the network was not let go far enough (inputs with a large part in
 common make all examples look alike to the linear network): then larger γ are tried first.
 """
 
@@ -18,8 +17,7 @@ from typing import Any
 from pactrain.distributions.posterior import Posterior
 from pactrain.problem.batches import Batches
 from pactrain.problem.losses import Loss
-from pactrain.rules import constants
-from pactrain.rules.constants import FURTHER_LENGTH, GAMMA_STEP, HARDLY_FITTED, LEAST_FALL, STEPS
+from pactrain.rules.constants import FURTHER_LENGTH, GAMMA_STEP, HARDLY_FITTED, MOST_WEIGHTS, STEPS
 from pactrain.rules.gamma.trained_leave_one_out import Answer, LeftOut
 from pactrain.runtime.errors import PactrainError
 from pactrain.runtime.gave_up import gave_up
@@ -33,7 +31,7 @@ FEWEST_EPOCHS = math.ceil(2 / FURTHER_LENGTH)
 
 @dataclass
 class GammaWalk:
-    """Where the search is: γ = guess / GAMMA_STEP^here, with what was answered in every place; above the guess places are negative."""
+    """Where the search is: γ = guess / GAMMA_STEP^here, with an estimate for every place; above the guess places are negative."""
 
     guess: float
     epochs: int  # of training at one γ
@@ -54,24 +52,26 @@ class GammaWalk:
         best = 0
         for place, found in self.answers.items():
             before = self.answers[best]
-            least = LEAST_FALL * abs(before.loss) if place > 0 else 0.0  # the loss is overstated at larger γ
-            if before.loss - found.loss > least and found.wrong <= before.wrong:
+            falls = found.falls_clearly(before) if place > 0 else found.loss < before.loss
+            if falls and found.wrong <= before.wrong:
                 best = place
         return best
 
+    def _length(self) -> float:
+        """Epochs of the present segment."""
+        return self.epochs * (FURTHER_LENGTH if self.answers else 1.0)
+
     def part(self, epoch: float) -> float:
         """How much of the present segment is over, at this epoch."""
-        length = FURTHER_LENGTH if self.answers else 1.0
-        return min(1.0, max(0.0, (epoch - self.since) / (length * self.epochs) + 1e-9))
+        return min(1.0, max(0.0, (epoch - self.since) / self._length() + 1e-9))
 
     def segment_end(self) -> int:
         """The epoch at which the present segment is over."""
-        length = FURTHER_LENGTH if self.answers else 1.0
-        return math.ceil(self.since + length * self.epochs - 1e-9)
+        return math.ceil(self.since + self._length() - 1e-9)
 
     def go_on(self, found: Answer, epoch: float, *, seen: float = 0.0) -> bool:
-        """Take in what was answered at the end of a segment, and the loss on what was `seen`, and choose the next γ.  False if there is no
-        next: the best it is."""
+        """Take in the estimate at the end of a segment, and the loss on the training examples, and choose the next γ.  False if there is
+        no next: the best it is."""
         self.answers[self.here], self.since = found, epoch
         following = self._next(hardly_fitted=seen > HARDLY_FITTED * found.loss > 0)
         self.here = self.best if following is None else following
@@ -88,8 +88,11 @@ class GammaWalk:
         return 1 if too_sure and self.best == 0 else None
 
     def tried(self) -> list[dict[str, float]]:
-        """Every γ that was tried, and what was answered there."""
-        return [{"gamma": self.guess / GAMMA_STEP**i} | found._asdict() for i, found in self.answers.items()]
+        """Every γ that was tried, with its estimate."""
+        return [
+            {"gamma": self.guess / GAMMA_STEP**i, "loss": found.loss, "slope": found.slope, "wrong": found.wrong}
+            for i, found in self.answers.items()
+        ]
 
     def state(self) -> dict[str, Any]:
         """As plain values."""
@@ -107,8 +110,8 @@ def longest(epochs: int) -> int:
 
 
 def leave_out(posterior: Posterior, batches: Batches, loss: Loss, n: int, seed: int) -> LeftOut | None:
-    """What is asked after each segment; None where it cannot be, or would take too long."""
-    if posterior.num_weights > constants.MOST_WEIGHTS or loss.name in WITHOUT_CURVATURE:
+    """The estimate that is made after each segment; None where it cannot be made, or would take too long."""
+    if posterior.num_weights > MOST_WEIGHTS or loss.name in WITHOUT_CURVATURE:
         return None
     try:
         return LeftOut(posterior, batches, loss, n, seed)

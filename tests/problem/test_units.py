@@ -10,10 +10,11 @@ from torch.utils.data import DataLoader, TensorDataset
 
 import pactrain
 from pactrain.bounds.prior_price import priced_prior
+from pactrain.certification.in_units import unit_remarks
 from pactrain.distributions.posterior import Posterior
+from pactrain.problem.units import Units
 from pactrain.rules.choose_units import find_units
 from pactrain.rules.presets import AUTO
-from pactrain.rules.units import Units
 from pactrain.runs.weight_files import load_posterior
 from pactrain.runtime.events import Event
 from tests.interruptions import epochs_of
@@ -233,4 +234,4 @@ def test_columns_that_hardly_vary_are_named() -> None:
 def test_no_units_are_nothing() -> None:
     given = problem(*table())
     assert Units().applied(given) is given
-    assert Units().remarks() == []
+    assert unit_remarks(Units()) == []

@@ -9,8 +9,7 @@ the inputs and the last layer's multiplied by that of the targets:
 
 The network then takes the data as it came.  Units are powers of four, so that not a bit of what it computes changes.  Posterior and prior
 remain Gaussians with independent weights; the prior's std is that of its group times a unit of each weight (`Posterior.units`).
-A network that does better on the raw data, as one that was trained before will, takes the units into its weights first, so that it
-goes on from what it was.
+A network that has learned from raw data already takes the units into its weights first, so that it goes on from what it was.
 
 The data chooses the units.  That nothing is scaled has a probability of `UNSCALED`, fixed beforehand; the rest is shared out equally among one unit for all
 inputs or one for each, with weights that take them over at first or not, and each unit is one of 2 `LARGEST` + 1.  The certificate is charged for the choice, and its
@@ -19,35 +18,50 @@ numbers need no other assumption than before.  Rows that the prior may see anywa
 
 import math
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from pactrain.distributions.posterior import Posterior, Snapshot
-from pactrain.problem.batches import Batches
+from pactrain.problem.batches import Batches, TensorBatches
 from pactrain.problem.losses import Loss
+from pactrain.problem.module_modes import evaluating, restored_buffers, restored_modes
 from pactrain.problem.read import Problem
 from pactrain.problem.scores import evaluate
-from pactrain.rules.network_ends import Ends, beside
 from pactrain.runtime.events import Callback, Event, silent
+from pactrain.runtime.gave_up import Refused, refusing
 from pactrain.runtime.trained_models import TRAINED
 
-NO_ENDS = Ends()
+Layer = nn.Linear | nn.modules.conv._ConvNd
+TRIED_WEIGHT = 0.3
+"""Standard deviation of the random weights with which a network is tried."""
+
 AnyBatches = TypeVar("AnyBatches", bound=Batches)
 
 
 @dataclass(frozen=True)
 class Units:
-    """Of the inputs, one an input of the first layer, and of the targets; and the price in nats of having chosen them."""
+    """Units, and the layers whose weights take them over.
 
-    ends: Ends = NO_ENDS
+    Attributes:
+        first: The layer that the inputs go into.
+        last: The layer that the answers come from.
+        degree: Power of the targets' unit that the loss is in.
+        inputs: One unit per input of the first layer.
+        target: Unit of the targets.
+        nats: Price of having chosen them.
+        ready: True if the weights take raw data, so that they take the units over first.
+    """
+
+    first: Layer | None = None
+    last: nn.Linear | None = None
+    degree: int = 0
     inputs: Tensor | None = None
     target: float = 1.0
     nats: float = 0.0
-    ready: bool = False  # do the weights take raw data, so that they take the units over first?
+    ready: bool = False
 
     @property
     def taken(self) -> bool:
@@ -80,8 +94,9 @@ class Units:
     def pair(self, batch: Any) -> Any:
         """Inputs and targets of a batch in these units."""
         x, y = batch
-        if self.inputs is not None and self.ends.first is not None:
-            x = x / self.inputs.reshape(beside(self.ends.first, x)).to(x)
+        if self.inputs is not None:
+            beside = (1, *x.shape[1:]) if isinstance(self.first, nn.Linear) else (1, -1, *[1] * (x.ndim - 2))
+            x = x / self.inputs.reshape(beside).to(x)
         return x, y if self.target == 1 else y / self.target
 
     # -- the weights ---------------------------------------------------------------------------------------------------
@@ -141,16 +156,6 @@ class Units:
                 ]
         return []
 
-    def tell(self, posterior: Posterior, stage1_end: Snapshot | None) -> dict[str, Snapshot]:
-        """Bring them into what the posterior says of the weights; the posterior at the end of stage 1, likewise, by its name."""
-        posterior.change_units(self.scales(posterior.model))
-        if stage1_end is None:
-            return {}
-        if posterior.units is not None:
-            means, log_std = stage1_end.means * posterior.units, stage1_end.log_std + posterior.units.log()
-            stage1_end = replace(stage1_end, means=means, log_std=log_std)
-        return {"end of stage 1": stage1_end}
-
     @torch.no_grad()
     def _multiply(self, model: nn.Module, *, back: bool = False) -> None:
         for name, scale in self.scales(model).items():
@@ -161,49 +166,107 @@ class Units:
         scales: dict[str, Tensor] = {}
         for name, p in model.named_parameters():
             scale = torch.ones_like(p)
-            if self.inputs is not None and self.ends.first is not None and p is self.ends.first.weight:
+            if self.inputs is not None and self.first is not None and p is self.first.weight:
                 scale = scale / self.inputs.reshape(1, -1, *[1] * (p.ndim - 2)).to(scale)
-            if self.ends.last is not None and any(p is own for own in (self.ends.last.weight, self.ends.last.bias)):
+            if self.last is not None and any(p is own for own in (self.last.weight, self.last.bias)):
                 scale = scale * self.target
             if bool((scale != 1).any()):
                 scales[name] = scale
         return scales
-
-    # -- in words ------------------------------------------------------------------------------------------------------
 
     def told(self) -> dict[str, Any]:
         """What the configuration of a run says of them."""
         inputs = None if self.inputs is None else self.inputs.tolist()
         return {"units": {"inputs": inputs, "target": self.target}} if self.taken else {}
 
-    def remarks(self) -> list[str]:
-        """What the certificate says of them."""
-        if not self.taken:
-            return []
-        parts = []
-        if self.inputs is not None:
-            low, high = float(self.inputs.min()), float(self.inputs.max())
-            parts.append(f"inputs in units of {f'{unit_text(low)} to ' if low < high else ''}{unit_text(high)}")
-        if self.target != 1:
-            losses = unit_text(self.target**self.ends.degree)
-            parts.append(
-                f"targets in units of {unit_text(self.target)}, so that losses are in units of {losses} here and in the history"
-            )
-        price = f" (the choice costs {self.nats:.1f} nats)" if self.nats else ""
-        return [
-            f"trained with {' and '.join(parts)}{price}; the weights have taken the units over, and the network takes and gives "
-            "unscaled numbers"
-        ]
+
+# -- what the network takes -----------------------------------------------------------------------------------------------
 
 
-def losses_in_units(loss: Loss, target: float) -> Loss:
-    """The loss of raw answers and targets, counted in units of the target."""
-    if target == 1 or not loss.of_outputs:
-        return loss
-    own = loss.per_example
-    return replace(loss, per_example=lambda output, answer: own(output / target, answer / target))
+def _answers(model: nn.Module, x: Tensor) -> Tensor:
+    """The network's output, if it takes these inputs and gives rows of floating-point numbers; otherwise `Refused`."""
+    out = refusing(model)(x)
+    if not (isinstance(out, Tensor) and out.is_floating_point() and out.numel() and out.ndim):
+        raise Refused(
+            TypeError("the network's output is not a tensor of floating-point numbers with one row per example")
+        )
+    return out
 
 
-def unit_text(number: float) -> str:
-    """A unit as people read it."""
-    return f"{number:,.0f}" if number >= 1 else f"{number:.2g}"
+def ends_of(model: nn.Module, noise: Tensor) -> tuple[Layer | None, nn.Linear | None]:
+    """The layer that was given the inputs, and the one that made the output; None where there is no such layer, or its weights are not trained."""
+    taken: list[Layer] = []
+    made: list[tuple[Layer, Tensor]] = []
+
+    def listen(layer: Any, args: tuple[Any, ...], out: Any) -> None:
+        seen = args[0] if args else None  # none of a call with keywords only
+        if not isinstance(seen, Tensor) or not isinstance(out, Tensor):
+            return
+        same = seen.numel() == noise.numel() and torch.equal(seen.reshape(-1), noise.reshape(-1))
+        if same and (seen.ndim == 2 if isinstance(layer, nn.Linear) else seen.shape == noise.shape):
+            taken.append(layer)
+        made.append((layer, out))
+
+    handles = [m.register_forward_hook(listen) for m in model.modules() if isinstance(m, Layer)]
+    try:
+        with evaluating(model), restored_buffers(model):
+            out = _answers(model, noise)
+    finally:
+        for handle in handles:
+            handle.remove()
+    first = taken[0] if len(taken) == 1 and _may_change(taken[0]) else None
+    last = made[-1][0] if made and made[-1][1].numel() == out.numel() and _may_change(made[-1][0]) else None
+    return first, last if isinstance(last, nn.Linear) else None
+
+
+def _may_change(layer: Layer) -> bool:
+    """True if the layer has one column of weights for each of its inputs, and these are trained."""
+    columns = isinstance(layer, nn.Linear) or (layer.groups == 1 and not layer.transposed)
+    return columns and all(p.requires_grad for p in layer.parameters())
+
+
+def same_answers(units: Units, model: nn.Module, batches: TensorBatches, seed: int) -> bool:
+    """True if the network gives the same answers for all rows, whether inputs and answers are in units or the weights take the units
+    over.  Checked with random weights, in train mode and in eval mode."""
+    scales = units.scales(model)
+    with ExitStack() as kept:
+        kept.enter_context(restored_modes(model))
+        kept.enter_context(restored_buffers(model))
+        kept.enter_context(_restored_weights(model))
+        source = torch.Generator().manual_seed(seed)
+        for p in model.parameters():
+            if p.is_floating_point():
+                p.copy_(TRIED_WEIGHT * torch.randn(p.shape, generator=source))
+        for training in (False, True):
+            model.train(training)
+            for x, y in batches.ordered():
+                in_units = units.target * _repeated(model, units.pair((x, y))[0], seed)
+                with _restored_weights(model):
+                    for name, scale in scales.items():
+                        model.get_parameter(name).mul_(scale)
+                    if not alike(in_units, _repeated(model, x, seed)):
+                        return False
+    return True
+
+
+def _repeated(model: nn.Module, x: Tensor, seed: int) -> Tensor:
+    """The network's answers with the same randomness each time."""
+    with torch.random.fork_rng(devices=[x.device] if x.device.type == "cuda" else []):
+        torch.manual_seed(seed)
+        return _answers(model, x)
+
+
+def alike(found: Tensor, expected: Tensor) -> bool:
+    close = 1e-5 * float(expected.abs().max())
+    return found.shape == expected.shape and bool(torch.allclose(found, expected, rtol=1e-4, atol=close))
+
+
+@contextmanager
+def _restored_weights(model: nn.Module) -> Iterator[None]:
+    """All weights are put back at the end of the block."""
+    kept = [(p, p.detach().clone()) for p in model.parameters() if p.is_floating_point()]
+    try:
+        yield
+    finally:
+        for p, weight in kept:
+            p.copy_(weight)

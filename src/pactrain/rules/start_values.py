@@ -1,0 +1,69 @@
+"""What training starts with, besides the network: the std of prior and posterior, γ and the learning rate."""
+
+import math
+from typing import Any
+
+import numpy as np
+from torch import nn
+
+from pactrain.bounds.unbounded import Unbounded
+from pactrain.distributions.posterior import Posterior
+from pactrain.distributions.random_weights import mean_abs
+from pactrain.problem.batches import Batches
+from pactrain.problem.losses import Loss
+from pactrain.problem.module_modes import trains_batch_norm
+from pactrain.rules.constants import LARGEST_CHANGE, NORMALISED_CHANGE, NORMALISED_KL_WEIGHT, STEP_IN_STDS
+from pactrain.rules.gamma.linear_leave_one_out import Strength, linearise
+from pactrain.rules.rules import Rules
+
+
+def start_std(rules: Rules, posterior: Posterior, bound: Unbounded) -> float:
+    """The std at which prior and posterior start."""
+    if rules.start == "knee":
+        at_start = bound.at_start().numpy()
+        good = np.flatnonzero(at_start <= at_start.min() + rules.knee * abs(at_start.min()))
+        found = float(np.exp(bound.moment.log_stds[good.max()]))
+    else:
+        scale = mean_abs(posterior.prior_mean)
+        found = math.sqrt(scale) if rules.start == "mean_abs_variance" else scale
+    return max(found, rules.min_prior_std)
+
+
+def strength(rules: Rules, posterior: Posterior, batches: Batches, loss: Loss, seed: int) -> Strength | None:
+    """How far the data may move the weights, from the linearised network; None where γ does not follow from it."""
+    batch = next(iter(batches.ordered()))
+    if rules.stds != "curvature" or rules.held == "gamma_max" or normalised_classes(posterior.model, loss, batch):
+        return None
+    found = linearise(posterior, batches, loss, seed)
+    if found is None:
+        return None
+    classes = loss.names_classes(batch)
+    gain = found.class_gain() if classes else found.best_gain()
+    return Strength(gain / (2 * found.scale), classes, found.loss_at(gain))
+
+
+def held_gamma(rules: Rules, found: Strength | None, std: float, *, normalised: int = 0) -> float:
+    """The γ at which stage 1 is held, with a prior that starts at `std`; `normalised` is the number of examples for a network with BatchNorm
+    that learns classes, 0 for others."""
+    gamma = rules.gamma_max
+    if found is not None:
+        gamma = found.gamma_variance / (std * std)
+    elif normalised and rules.held != "gamma_max":
+        gamma = 1 / (NORMALISED_KL_WEIGHT * normalised)
+    return gamma if found is not None and not found.classes else min(rules.gamma_max, gamma)
+
+
+def rate(rules: Rules, std: float, posterior: Posterior, loss: Loss, batch: Any) -> float:
+    """The learning rate of the means at the beginning of training, with a prior that starts at `std`."""
+    if rules.lr is not None:
+        return rules.lr
+    sizes = [float(p.detach().abs().mean()) for p in posterior.means() if p.ndim > 1]
+    relative = [1 / size for size in sizes if size > 0]  # change of each matrix for a unit step in all weights
+    if relative and normalised_classes(posterior.model, loss, batch):
+        return NORMALISED_CHANGE / math.hypot(*relative)
+    return min(STEP_IN_STDS * std, LARGEST_CHANGE / sum(relative) if relative else math.inf)
+
+
+def normalised_classes(model: nn.Module, loss: Loss, batch: Any) -> bool:
+    """True if classes are learned by a network with BatchNorm."""
+    return loss.names_classes(batch) and trains_batch_norm(model)
