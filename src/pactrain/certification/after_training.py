@@ -5,10 +5,13 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
+import torch
+
 from pactrain.certification.before_training import Described
 from pactrain.certification.caveats import buffer_caveats, counting_remarks, weight_remarks
 from pactrain.certification.certificate import Certificate
 from pactrain.certification.certify import Background, certify
+from pactrain.certification.data_checks import row_digests
 from pactrain.certification.in_units import named_in_units
 from pactrain.certification.progressive import progressive_certificate
 from pactrain.certification.risks import affordable_draws
@@ -55,6 +58,10 @@ def certify_training(trained: Trained, doubts: Sequence[Caveat], stated: Describ
     """
     start, options = trained.start, trained.start.options
     posterior, given = start.posterior, start.scaled.given
+    if given.prior_rows is not None:
+        posterior.prior_rows = torch.frombuffer(
+            bytearray(b"".join(row_digests(given.prior_rows))), dtype=torch.uint8
+        ).view(-1, 16)
     buffers = [] if trained.blocks is not None else buffer_caveats(posterior.model, start.buffers)
     caveats = [*doubts, *buffers, *map(Caveat, trained.strange)]
     earlier = start.scaled.units.tell(posterior, trained.trainer.stage1_end)

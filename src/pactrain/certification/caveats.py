@@ -1,13 +1,15 @@
 """Caveats about the network, the data and the measuring, which limit the label that a certificate's numbers may carry."""
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 
 from torch import Tensor, nn
 
-from pactrain.certification.data_checks import digest_tensors, shared_rows
+from pactrain.certification.data_checks import as_table, by_chance, digest_tensors, row_digests, shared_rows
 from pactrain.certification.risks import Risks
 from pactrain.certification.statement import FORMULAS, Caveat, Statement
-from pactrain.problem.batches import Batches, PriorRows
+from pactrain.distributions.posterior import Posterior
+from pactrain.problem.batches import Batches
 from pactrain.problem.losses import Loss
 from pactrain.problem.module_modes import batch_norms, own_buffers
 from pactrain.runtime.trained_models import TRAINED
@@ -87,13 +89,20 @@ def leaks(batches: Batches, held_out: Batches) -> list[str]:
     return [f"{common:,} test rows are also in the training data, so the test set proves nothing; remove them"]
 
 
-def check_disjoint(prior_part: PriorRows, bound_part: Batches) -> list[Caveat]:
-    """A caveat if rows that the prior was trained on are counted too."""
-    common = shared_rows(prior_part, bound_part)
-    if not common:
+def prior_rows_counted(posterior: Posterior, batches: Batches) -> list[Caveat]:
+    """A caveat if rows that the prior's mean was trained on are counted."""
+    table = None if posterior.prior_rows is None else as_table(batches)
+    if posterior.prior_rows is None or table is None:
+        return []
+    known = {bytes(row) for row in posterior.prior_rows.numpy()}
+    found = [i for i, row in enumerate(row_digests(table)) if row in known]
+    if by_chance(copy(table), table, found):
         return []
     return [
-        Caveat(f"{common:,} rows stand both in the prior's part and in the counted part of the data; remove copies")
+        Caveat(
+            f"{len(found):,} rows stand both in the prior's part and in the counted part of the data; count rows that the prior "
+            "has not seen, each once"
+        )
     ]
 
 

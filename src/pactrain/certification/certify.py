@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pactrain.certification.caveats import dropout_note, leaks, model_caveats
+from pactrain.certification.caveats import dropout_note, leaks, model_caveats, prior_rows_counted
 from pactrain.certification.certificate import Certificate
 from pactrain.certification.data_checks import data_caveats, digest_data, digest_tensors, distinct
 from pactrain.certification.make_statements import (
@@ -113,7 +113,7 @@ def certify(
         raise PactrainError(f"certify takes a pactrain.Posterior, not {type(posterior).__name__}; `fit` returns one")
     rows, model = _read(posterior, data, test, loss), posterior.model
     given = [c if isinstance(c, Caveat) else Caveat(c) for c in caveats]
-    reasons = [*given, *model_caveats(model), *data_caveats(rows.batches)]
+    reasons = [*given, *model_caveats(model), *data_caveats(rows.batches), *prior_rows_counted(posterior, rows.batches)]
     output = _output(model, rows)
     constant = best_constant(rows.batches, rows.loss, like=output)
     with evaluating(model):

@@ -1,5 +1,6 @@
 """`pactrain train`: from data to a trained network, a certificate and a run folder."""
 
+import math
 import os
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -161,6 +162,8 @@ class Train(DataOptions, ModelOptions, TrainingOptions, CertificateOptions, Outp
             )
         show(screen, result)
         write_result(None if quiet else self.json_to, _values(folder, result))
+        if not math.isfinite(result.metrics["train"]["loss"]):
+            return 1
         return 130 if result.interrupted else 0
 
     def _load(self) -> "Task":
