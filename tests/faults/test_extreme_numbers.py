@@ -90,8 +90,7 @@ def test_an_answer_or_an_error(case: str, tmp_path: Path) -> None:
     model = nn.Linear(3, 1 if data[1].is_floating_point() else 2)
     try:
         result = pactrain.fit(model, data, budget="5 epochs", out=tmp_path, **options(model))
-    except PactrainError as error:
-        assert len(str(error)) > 20
+    except PactrainError:
         return
     loss = result.metrics["train"]["loss"]
     assert math.isfinite(loss) or "Do not use it" in result.notes[0]
@@ -99,9 +98,10 @@ def test_an_answer_or_an_error(case: str, tmp_path: Path) -> None:
         assert all(map(math.isfinite, numbers(json.loads((tmp_path / file).read_text(), parse_constant=refuse))))
     assert not result.certificate.problems()
     try:
-        assert np.isfinite(result.predict(X).values).all()
+        answers = result.predict(X).values
     except PactrainError as error:
-        assert "not finite" in str(error)
+        answers = np.zeros(0) if "not finite" in str(error) else np.full(1, np.nan)
+    assert np.isfinite(answers).all()
 
 
 @pytest.mark.parametrize("size", [1e39, 1e150, 1e300])

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from copy import copy
 
+import numpy as np
 from torch import Tensor, nn
 
 from pactrain.certification.data_checks import as_table, by_chance, digest_tensors, row_digests, shared_rows
@@ -94,8 +95,8 @@ def prior_rows_counted(posterior: Posterior, batches: Batches) -> list[Caveat]:
     table = None if posterior.prior_rows is None else as_table(batches)
     if posterior.prior_rows is None or table is None:
         return []
-    known = {bytes(row) for row in posterior.prior_rows.numpy()}
-    found = [i for i, row in enumerate(row_digests(table)) if row in known]
+    known = posterior.prior_rows.numpy().view(np.uint64)
+    found = np.isin(row_digests(table), known).nonzero()[0].tolist()
     if by_chance(copy(table), table, found):
         return []
     return [
@@ -116,6 +117,16 @@ def weight_remarks(loss: Loss) -> list[str]:
     return [
         "the loss weighs classes or examples: what is said of the loss is about the weighted one; the 0-1 error counts every "
         "example once"
+    ]
+
+
+def rows_remarks(rows: int | None, n: int) -> list[str]:
+    """What is said of a risk that was measured on some of the rows."""
+    if rows is None:
+        return []
+    return [
+        f"the risk under noise was measured on {rows:,} of the {n:,} rows, chosen at random: as many as the budget allowed; "
+        "nothing is stated about a single drawn network, which needs them all"
     ]
 
 

@@ -57,6 +57,7 @@ def notes_on(trained: Trained, metrics: Mapping[str, Any]) -> list[str]:
     notes += _notes_on_infinity(metrics)
     notes += _notes_on_guessing(problem, metrics) or _notes_on_rivals(metrics)
     notes += _notes_on_budget(trained.trainer)
+    notes += _notes_on_rows(metrics)
     notes += _notes_on_memory(trained) or _notes_on_gap(metrics)
     notes += _notes_on_scales(problem, given)
     if problem.trained_on is not problem.loss:
@@ -126,6 +127,16 @@ def _notes_on_budget(trainer: Trainer) -> list[str]:
             f"The budget ended training after {done:,} of about {wanted:,} epochs: more time should make the network better."
         ]
     return []
+
+
+def _notes_on_rows(metrics: Mapping[str, Any]) -> list[str]:
+    """Scores that were measured on some of the rows."""
+    if (measured := metrics["train"].get("measured")) is None:
+        return []
+    return [
+        f"The budget left time to measure scores and certificate on {measured:,} of the {metrics['train']['n']:,} training rows, "
+        "chosen at random."
+    ]
 
 
 def _notes_on_memory(trained: Trained) -> list[str]:
