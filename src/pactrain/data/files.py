@@ -12,6 +12,7 @@ from typing import IO, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from pactrain.runtime.errors import DataError
 from pactrain.runtime.untrusted import expanded_limit, read_arrays, regular
@@ -137,18 +138,21 @@ def _is_plain(path: Path, separator: str, columns: int) -> bool:
 def _are_plain(lines: bytes, mark: int, columns: int) -> bool:
     """True of some whole lines if all have so many fields, blank ones aside; false also where only csv itself can tell."""
     here = np.frombuffer(lines, np.uint8)
-    if not len(here):
-        return True
-    quotes = here == QUOTE
-    inside = np.logical_xor.accumulate(quotes)
-    opened = np.concatenate([[NEWLINE], here[:-1]])[quotes & inside]
-    lone = (here[:-1] == RETURN) & ~inside[:-1] & (here[1:] != NEWLINE)
-    if inside[-1] or lone.any() or not np.isin(opened, (mark, NEWLINE, QUOTE)).all():
+    quotes = np.flatnonzero(here == QUOTE)
+
+    def outside(byte: int) -> NDArray[Any]:
+        """Where a byte stands outside quotes."""
+        at = np.flatnonzero(here == byte)
+        return at[np.searchsorted(quotes, at) % 2 == 0] if len(quotes) else at
+
+    ends, returns = outside(NEWLINE), outside(RETURN)
+    opened = quotes[::2]
+    before = here[opened[opened > 0] - 1]
+    if len(quotes) % 2 or not np.isin(before, (mark, NEWLINE, QUOTE)).all() or (here[returns + 1] != NEWLINE).any():
         return False
-    ends = np.flatnonzero((here == NEWLINE) & ~inside)
-    starts = np.concatenate([[0], ends[:-1] + 1])
+    starts = np.concatenate([np.zeros(min(1, len(ends)), np.intp), ends[:-1] + 1])
     blank = (ends == starts) | ((ends == starts + 1) & (here[starts] == RETURN))
-    marks = np.diff(np.cumsum((here == mark) & ~inside)[ends], prepend=0)
+    marks = np.diff(np.searchsorted(outside(mark), ends), prepend=0)
     return bool((blank | (marks == columns - 1)).all())
 
 
