@@ -61,7 +61,8 @@ def fit(
         calibration: Data from which `result.predict(X, coverage=0.9)` makes intervals and sets; by default the test data.
         device: "cpu", "cuda", or "auto".
         seed: Decides everything random.
-        budget: 60 or "60s", "5m", "100 epochs": the most that training may take; the certificate comes after it.
+        budget: 60 or "60s", "5m": the most time that the call may take. Where it is short, scores and certificate are measured on
+            as many rows as there is time for, and say so. "100 epochs": the most passes over the data.
         prior_data: Part of the data on which the prior is trained first; only the rest is counted in the bound. A budget in
             epochs is that of the training after it; the prior takes as large a part of as many epochs before.
         optimizer: A function from parameter groups to a torch optimiser; by default ours.

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from pactrain import Certificate, Posterior, Prior, certify, fit
+from pactrain import Certificate, Posterior, Prior, certify, fit, load
 from tests.attacks.networks import NOTHING, coin_flips, headline, labels_of, memorise, network, separable
 
 ROOT = Path(__file__).parents[2]
@@ -72,6 +72,16 @@ def test_rows_kept_for_the_prior_do_not_clear_weights_that_have_seen_the_others(
     model = by_state_dict(trained, tmp_path)
     result = fit(model, coin_flips(), bound="kl", prior_data=0.5, budget="3 epochs")
     assert_refused(result.certificate, "build the network anew")
+
+
+def test_rows_that_the_prior_was_trained_on_certify_nothing_when_they_are_counted_again(tmp_path: Path) -> None:
+    data = separable(300)
+    result = fit(network(), data, bound="kl", prior_data=0.5, budget="30 epochs", out=tmp_path / "run")
+    assert not result.certificate.caveats
+    for posterior in (result.posterior, load(tmp_path / "run", network()).posterior):
+        again = certify(posterior, data)
+        assert [c.reason for c in again.caveats if c.reason.startswith("150 rows stand both in the prior's part")]
+        assert labels_of(again) == {"heuristic"}
 
 
 def test_a_stated_source_is_believed_and_kept(trained: nn.Module, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 WATCHED = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir", "os.chmod", "sqlite3.connect", "os.fsync"}
 WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_APPEND
 KILLED = 137
-SECONDS = 60
+SECONDS = 600
 
 Fault = int | None
 """An errno to fail with; None to be killed."""

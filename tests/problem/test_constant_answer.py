@@ -209,3 +209,7 @@ def test_rows_with_several_targets_and_class_numbers_in_floating_point() -> None
     assert best(torch.tensor([0.0, 1.0, 1.0, 1.0]), LOSSES["cross_entropy"]).error == 0.25
     rows = TensorBatches((torch.zeros(2, 1), torch.tensor([0.5, 1.0])), 8)
     assert best_constant(rows, LOSSES["cross_entropy"]) is None
+
+
+def test_losses_below_zero_do_not_count_for_the_constant_answer() -> None:
+    assert ConstantAnswer(None, torch.tensor([-3.0, 0.5, 7.0])).clipped(2.0) == pytest.approx(2.5 / 3)

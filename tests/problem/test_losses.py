@@ -62,6 +62,8 @@ def test_the_users_part_of_a_loss_is_guarded(kind: str) -> None:
 def test_a_loss_with_a_range_is_scaled_and_cross_entropy_is_clipped() -> None:
     ranged = Loss("own", lambda output, target: output[:, 0], "classification", low=-1.0, high=3.0).clipped()
     assert ranged(nn.Identity(), BATCH).tolist() == [0.75, 0.25]
+    outside = (torch.tensor([[-9.0], [9.0]]), BATCH[1])  # a loss that breaks its word earns nothing by it
+    assert ranged(nn.Identity(), outside).tolist() == [0.0, 1.0]
     clipped = LOSSES["cross_entropy"].clipped()
     assert clipped(nn.Identity(), (torch.tensor([[0.0, 50.0]]), torch.tensor([0]))).tolist() == [1.0]
     with pytest.raises(PactrainError, match="mse has no upper limit"):

@@ -5,10 +5,14 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+import torch
+
 from pactrain.certification.before_training import Described
-from pactrain.certification.caveats import buffer_caveats, counting_remarks, weight_remarks
+from pactrain.certification.caveats import buffer_caveats, counting_remarks, rows_remarks, weight_remarks
 from pactrain.certification.certificate import Certificate
 from pactrain.certification.certify import Background, certify
+from pactrain.certification.data_checks import row_digests
 from pactrain.certification.in_units import losses_in_units, named_in_units, take_over, unit_remarks
 from pactrain.certification.progressive import progressive_certificate
 from pactrain.certification.risks import affordable_draws
@@ -17,6 +21,7 @@ from pactrain.distributions.posterior import Posterior, Snapshot
 from pactrain.problem.read import Problem
 from pactrain.rules.initial_scale import STRENGTHENED
 from pactrain.runtime.events import Callback, silent
+from pactrain.training.time_left import affordable_rows
 from pactrain.training.train import Trained
 
 INTERRUPTED = "training was interrupted by hand while the test score could be seen, so the test set proves nothing about this network"
@@ -54,6 +59,8 @@ def certify_training(trained: Trained, doubts: Sequence[Caveat], stated: Describ
     """
     start, options = trained.start, trained.start.options
     posterior, given = start.posterior, start.scaled.given
+    if given.prior_rows is not None:
+        posterior.prior_rows = torch.from_numpy(row_digests(given.prior_rows).view(np.int64))
     buffers = [] if trained.blocks is not None else buffer_caveats(posterior.model, start.buffers)
     caveats = [*doubts, *buffers, *map(Caveat, trained.strange)]
     earlier = take_over(start.scaled.units, posterior, trained.trainer.stage1_end)
@@ -82,17 +89,20 @@ def facts_of(
     """What a certificate states besides data and weights, as plain values: with it the certificate can be made again."""
     start, progress, units = trained.start, trained.trainer.progress, trained.start.scaled.units
     n, epochs, steps = start.untrained.n, progress.epoch, progress.step
+    rows, passes = affordable_rows(start.options, n, start.seconds)
     draws = affordable_draws(
-        start.posterior, certified_problem.batches, certified_problem.loss, n, epochs=epochs, steps=steps
+        start.posterior, certified_problem.batches, certified_problem.loss, n, epochs=epochs, steps=steps, passes=passes
     )
     strengthened = [STRENGTHENED] if start.strengthened else []
     return {
         "draws": draws,
+        "rows": None if rows is None else [rows, n],
         "caveats": [asdict(c) for c in caveats],
         "remarks": [
             *unit_remarks(units),
             *counting_remarks(certified_problem.batches),
             *weight_remarks(certified_problem.loss),
+            *rows_remarks(rows, n),
             *strengthened,
         ],
         "test": certified_problem.test is not None,
@@ -138,7 +148,7 @@ def certificate_of(
         seed=seed,
         test=problem.test if facts["test"] else None,
         caveats=reasons,
-        background=Background(facts["remarks"], facts["test_doubts"], earlier, facts["objective"]),
+        background=Background(facts["remarks"], facts["test_doubts"], earlier, facts["objective"], facts.get("rows")),
         progress=progress,
     )
     return named_in_units(made, facts["target_unit"], facts["loss_degree"])

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from pactrain.certification.caveats import BALANCED, check_disjoint, seen_before
+from pactrain.certification.caveats import BALANCED, seen_before
 from pactrain.certification.prior_check import initial_caveats
 from pactrain.certification.statement import Caveat
 from pactrain.distributions.posterior import Posterior
@@ -64,11 +64,10 @@ class Described:
 
 
 def doubts_before_training(model: nn.Module, problem: Problem, options: Options) -> list[Caveat]:
-    """Caveats for a network that was trained before, and for a prior whose rows are counted or whose start has seen those that are."""
-    doubts, first = seen_before(model), problem.prior_rows
-    if first is not None:
+    """Caveats for a network that was trained before, and for a prior whose start has seen the rows that are counted."""
+    doubts = seen_before(model)
+    if problem.prior_rows is not None:
         initial = Posterior(model, options.prior_spec)
-        doubts += check_disjoint(first, problem.batches)
         doubts += initial_caveats(initial, problem.batches, problem.loss, seed=options.seed)
     if problem.blocks:
         later = problem.blocks[0].joined(problem.blocks[1:])

@@ -1,13 +1,16 @@
 """Caveats about the network, the data and the measuring, which limit the label that a certificate's numbers may carry."""
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 
+import numpy as np
 from torch import Tensor, nn
 
-from pactrain.certification.data_checks import digest_tensors, shared_rows
+from pactrain.certification.data_checks import as_table, by_chance, digest_tensors, row_digests, shared_rows
 from pactrain.certification.risks import Risks
 from pactrain.certification.statement import FORMULAS, Caveat, Statement
-from pactrain.problem.batches import Batches, PriorRows
+from pactrain.distributions.posterior import Posterior
+from pactrain.problem.batches import Batches
 from pactrain.problem.losses import Loss
 from pactrain.problem.module_modes import batch_norms, own_buffers
 from pactrain.runtime.trained_models import TRAINED
@@ -87,13 +90,20 @@ def leaks(batches: Batches, held_out: Batches) -> list[str]:
     return [f"{common:,} test rows are also in the training data, so the test set proves nothing; remove them"]
 
 
-def check_disjoint(prior_part: PriorRows, bound_part: Batches) -> list[Caveat]:
-    """A caveat if rows that the prior was trained on are counted too."""
-    common = shared_rows(prior_part, bound_part)
-    if not common:
+def prior_rows_counted(posterior: Posterior, batches: Batches) -> list[Caveat]:
+    """A caveat if rows that the prior's mean was trained on are counted."""
+    table = None if posterior.prior_rows is None else as_table(batches)
+    if posterior.prior_rows is None or table is None:
+        return []
+    known = posterior.prior_rows.numpy().view(np.uint64)
+    found = np.isin(row_digests(table), known).nonzero()[0].tolist()
+    if by_chance(copy(table), table, found):
         return []
     return [
-        Caveat(f"{common:,} rows stand both in the prior's part and in the counted part of the data; remove copies")
+        Caveat(
+            f"{len(found):,} rows stand both in the prior's part and in the counted part of the data; count rows that the prior "
+            "has not seen, each once"
+        )
     ]
 
 
@@ -107,6 +117,16 @@ def weight_remarks(loss: Loss) -> list[str]:
     return [
         "the loss weighs classes or examples: what is said of the loss is about the weighted one; the 0-1 error counts every "
         "example once"
+    ]
+
+
+def rows_remarks(rows: int | None, n: int) -> list[str]:
+    """What is said of a risk that was measured on some of the rows."""
+    if rows is None:
+        return []
+    return [
+        f"the risk under noise was measured on {rows:,} of the {n:,} rows, chosen at random: as many as the budget allowed; "
+        "nothing is stated about a single drawn network, which needs them all"
     ]
 
 

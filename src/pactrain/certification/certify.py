@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pactrain.certification.caveats import dropout_note, leaks, model_caveats
+from pactrain.certification.caveats import dropout_note, leaks, model_caveats, prior_rows_counted
 from pactrain.certification.certificate import Certificate
 from pactrain.certification.data_checks import data_caveats, digest_data, digest_tensors, distinct
 from pactrain.certification.make_statements import (
@@ -40,6 +40,7 @@ from pactrain.runtime.devices import fresh_casts
 from pactrain.runtime.errors import DataError, PactrainError
 from pactrain.runtime.events import Callback, silent
 from pactrain.runtime.files import plain
+from pactrain.runtime.seeds import derive
 from pactrain.runtime.versions import versions
 
 DRAWS = 2000
@@ -55,12 +56,14 @@ class Background:
         test_doubts: Reasons why the test rows may have had a say in the training; the test set then proves nothing.
         earlier: Posteriors of earlier moments of the training (such as the end of stage 1), to be stated as well.
         objective: Terms of the training objective (risk, kl_term, complexity and the constants of η), stated as heuristics.
+        rows: How many examples the risk is measured on, and of how many, where there is no time for all.
     """
 
     remarks: Sequence[str] = ()
     test_doubts: Sequence[str] = ()
     earlier: Mapping[str, Snapshot] = field(default_factory=dict)
     objective: Mapping[str, float] = field(default_factory=dict)
+    rows: tuple[int, int] | None = None
 
 
 NO_BACKGROUND = Background()
@@ -111,18 +114,20 @@ def certify(
     check_texts("caveats", caveats, (str, Caveat), "'the rows are not independent'")
     if not isinstance(posterior, Posterior):
         raise PactrainError(f"certify takes a pactrain.Posterior, not {type(posterior).__name__}; `fit` returns one")
-    rows, model = _read(posterior, data, test, loss), posterior.model
+    rows, model = _some(_read(posterior, data, test, loss), background.rows, seed), posterior.model
     given = [c if isinstance(c, Caveat) else Caveat(c) for c in caveats]
-    reasons = [*given, *model_caveats(model), *data_caveats(rows.batches)]
+    reasons = [*given, *model_caveats(model), *data_caveats(rows.batches), *prior_rows_counted(posterior, rows.batches)]
     output = _output(model, rows)
-    constant = best_constant(rows.batches, rows.loss, like=output)
+    constant = best_constant(rows.measured, rows.loss, like=output)
     with evaluating(model):
-        reasons += prior_caveats(posterior, rows.batches, rows.loss, constant, seed=seed)
+        reasons += prior_caveats(posterior, rows.measured, rows.loss, constant, seed=seed)
     label: Label = min((c.label for c in reasons), key=RANK.__getitem__, default="certified")
     classes, moments = _classes(output, rows.loss, constant), 1 + len(background.earlier)
     scene = Scene(
-        posterior, rows.batches, rows.loss, constant, classes, draws, seed, progress, label, delta, {}, moments
+        posterior, rows.measured, rows.loss, constant, classes, draws, seed, progress, label, delta, {}, moments
     )
+    if rows.of is not None:  # one pass: a second one over the same rows would not be independent of the first
+        scene = replace(scene, draws=1, counted=rows.batches, of=rows.of)
     budget = budget_of(scene, with_test=rows.held_out is not None)
     may_return = COUNTED in budget  # a training measures its posterior, and may go back to the prior and measure that
     scene = replace(scene, budget=budget, moments=moments + may_return)
@@ -131,12 +136,29 @@ def certify(
 
 @dataclass(frozen=True)
 class _Rows:
-    """What a certificate is about: rows as the network takes them, copies left out, and the loss."""
+    """What a certificate is about: rows as the network takes them, copies left out, and the loss.
+
+    measured: the rows that the risk is measured on: all, or some that were chosen at random.
+    of:       how many are counted, where only some are measured.
+    """
 
     batches: Batches
     held_out: Batches | None
     loss: Loss
     notes: list[str]  # about copies
+    measured: Batches
+    of: int | None = None
+
+
+def _some(rows: _Rows, wanted: tuple[int, int] | None, seed: int) -> _Rows:
+    """Measure on some of the rows; batches of the user's own making are not read as a whole then."""
+    if wanted is None:
+        return rows
+    some, table = rows.batches.sample(wanted[0], derive(seed, "measured rows")), rows.batches.table
+    if table is None:
+        held_out = None if rows.held_out is None else rows.held_out.sample(wanted[0], derive(seed, "held-out rows"))
+        return replace(rows, batches=some, held_out=held_out, measured=some, of=wanted[1])
+    return replace(rows, measured=some, of=len(table)) if wanted[0] < len(table) else rows
 
 
 def _certificate(scene: Scene, rows: _Rows, reasons: list[Caveat], background: Background) -> Certificate:
@@ -225,7 +247,7 @@ def _read(posterior: Posterior, data: Any, test: Any, loss: str | AnyLoss | None
     assert chosen is not None
     if test is not None:
         check_columns(*found)
-    return _Rows(found[0], found[1] if test is not None else None, chosen, notes)
+    return _Rows(found[0], found[1] if test is not None else None, chosen, notes, found[0])
 
 
 def hashes_of(posterior: Posterior, batches: Batches, held_out: Batches | None) -> dict[str, str]:

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from pactrain.certification.statement import Caveat
@@ -18,6 +19,9 @@ EXACT, LOOKED_AT, COMPARISONS = 100, 2000, 500_000_000
 
 NEAR = 2
 """Columns in which a near repeat may differ, besides the target: another category changes two columns of zeros and ones."""
+
+WORDS = 1 << 20
+"""Words of eight bytes of which fingerprints are made at once."""
 
 MOST_NUMBERS = 50_000_000
 """Numbers in a table that is put together from batches to look for copies."""
@@ -60,13 +64,25 @@ def _only_tensors(batch: Any) -> bool:
     return all(map(_only_tensors, batch)) if isinstance(batch, (tuple, list)) else isinstance(batch, Tensor)
 
 
-def row_digests(batches: TensorBatches) -> list[bytes]:
-    """A fingerprint of each row, inputs and target together."""
-    columns = [t.detach().cpu().contiguous().reshape(len(t), -1) for t in batches.examples]
-    blocks = [c.view(torch.uint8).numpy() for c in columns]
-    rows = np.concatenate(blocks, axis=1)
-    width, flat = rows.shape[1], rows.tobytes()
-    return [hashlib.blake2b(flat[i * width : (i + 1) * width], digest_size=16).digest() for i in range(len(rows))]
+def row_digests(batches: TensorBatches) -> NDArray[np.uint64]:
+    """A fingerprint of each row, inputs and target together: a random linear function of its words, each well mixed."""
+    found, random = np.zeros(len(batches), np.uint64), np.random.default_rng(0)
+    for t in batches.examples:
+        rows = t.detach().cpu().contiguous().reshape(len(t), -1).view(torch.uint8).numpy()
+        words = -(-rows.shape[1] // 8)
+        factors = random.integers(0, 2**64, words, np.uint64) | np.uint64(1)
+        step = max(1, WORDS // max(1, words))
+        for start in range(0, len(rows), step):
+            part = np.zeros((len(rows[start : start + step]), 8 * words), np.uint8)
+            part[:, : rows.shape[1]] = rows[start : start + step]
+            found[start : start + step] += (_mixed(part.view(np.uint64)) * factors).sum(1, dtype=np.uint64)
+    return _mixed(found)
+
+
+def _mixed(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Each word turned into another, in which every bit follows from many."""
+    words = (words ^ (words >> np.uint64(32))) * np.uint64(0xD6E8FEB86659FD93)
+    return words ^ (words >> np.uint64(29))
 
 
 def shared_rows(first: Batches, second: Batches) -> int:
@@ -77,15 +93,15 @@ def shared_rows(first: Batches, second: Batches) -> int:
     here, there = as_table(first), as_table(second)
     if here is None or there is None:
         return 0
-    known = set(row_digests(here))
-    found = [i for i, row in enumerate(row_digests(there)) if row in known]
+    found = np.isin(row_digests(there), row_digests(here)).nonzero()[0].tolist()
     return 0 if by_chance(here, there, found) else len(found)
 
 
 def copied_rows(table: TensorBatches) -> list[int]:
     """Numbers of the rows that are copies of earlier ones; none where rows of such data repeat by chance."""
-    first: dict[bytes, int] = {}
-    found = [i for i, row in enumerate(row_digests(table)) if first.setdefault(row, i) != i]
+    repeated = np.ones(len(table), bool)
+    repeated[np.unique(row_digests(table), return_index=True)[1]] = False
+    found = repeated.nonzero()[0].tolist()
     return [] if by_chance(table, table, found) else found
 
 
@@ -187,5 +203,5 @@ def _unordered(batches: Batches) -> int:
             total += int(digest_tensors(tensors), 16)
             continue
         whole = TensorBatches(tuple(t for t in tensors if t.ndim), 1)
-        total += sum(int.from_bytes(row, "little") for row in row_digests(whole))
-    return total
+        total += int(row_digests(whole).sum(dtype=np.uint64))
+    return total % 2**64

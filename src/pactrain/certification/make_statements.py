@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -68,16 +69,21 @@ def about(scene: Scene, when: str) -> tuple[list[Statement], dict[str, Any], lis
         seed=scene.seed,
         progress=scene.progress,
     )
+    rows = risks.n
+    if scene.of is not None:
+        risks = replace(risks, n=scene.of)
     prior = priced_prior(posterior)
     kl = float(posterior.kl_by_group(prior.log_std).sum())
     events = [measure.event for measure in scene.measures]
     statements = [_measured_statement(scene, risks, event, prior, kl, when) for event in events]
     measured: dict[str, Any] = {"n": risks.n, "draws": scene.draws, "values": risks.values, "scheme": risks.scheme}
     measured["loss"] = risks.loss
+    if scene.of is not None:
+        measured["rows"] = rows
     if CROSS_ENTROPY not in events:
         unbounded, measured["psi_interval"] = loss_statements(scene, risks, prior, kl, when)
         statements += unbounded
-    if ERROR in events:
+    if ERROR in events and scene.of is None:
         statements.append(_drawn_statement(scene, risks.n, prior, when))
     return statements, measured, measuring_notes(statements, risks)
 
@@ -195,7 +201,7 @@ def counted_statements(scene: Scene) -> list[Statement]:
         return []
     posterior = scene.posterior
     with posterior.prior_draw(posterior.prior_log_std, torch.zeros_like(posterior.prior_mean)) as model:
-        scores = evaluate(model, scene.batches.ordered(), scene.loss)
+        scores = evaluate(model, (scene.counted or scene.batches).ordered(), scene.loss)
     who = PRIOR if bool(posterior.mean_shift().any()) else MEAN
     trivial = None if scene.constant is None else scene.constant.error
     inputs = _counted(scores, scene.budget[COUNTED])

@@ -9,6 +9,7 @@ large for the time.  Two schemes, both exact:
   value in [0, 1]; the values are independent.  N = number of chunks measured.
 """
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -145,7 +146,9 @@ class _Table:
         return loss / count, found
 
 
-def affordable_draws(posterior: Posterior, batches: Batches, loss: Loss, n: int, *, epochs: int, steps: int) -> int:
+def affordable_draws(
+    posterior: Posterior, batches: Batches, loss: Loss, n: int, *, epochs: int, steps: int, passes: float = math.inf
+) -> int:
     """As many draws as cost less than training did: with noise for each example a pass over the data gives n of
     them for the price of a forward pass, and more than a few hundred thousand hardly lower a bound."""
     with evaluating(posterior.model):
@@ -154,10 +157,10 @@ def affordable_draws(posterior: Posterior, batches: Batches, loss: Loss, n: int,
         drawn = convolved(noisy_layers(posterior))
         most = MOST_DRAWS if not drawn else min(MOST_DRAWS, MOST_NOISE // drawn)
         least = min(LEAST_DRAWS, LEAST_PASSES * n)
-        return min(most, max(least, n * max(1, epochs // 4)))
+        return int(min(most, max(least, n * max(1, epochs // 4)), max(1, passes * n)))
     small = batches.table is not None  # else a draw goes through a whole batch, like a step
     most = CHUNK_DRAWS if small else min(CHUNK_DRAWS, int(SHARE_OF_TRAINING * 3 * steps))
-    return max(20, min(most, CHUNK_EXAMPLES // n))
+    return int(max(20, min(most, CHUNK_EXAMPLES // n, passes * (-(-n // CHUNK) if small else steps / max(1, epochs)))))
 
 
 def _scheme(posterior: Posterior, batches: Batches, loss: Loss) -> tuple[str, Callable[[], Iterator[Any]]]:

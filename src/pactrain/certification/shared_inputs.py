@@ -21,6 +21,10 @@ class Scene:
     label:   the best that caveats leave to statements about the counted rows.
     delta:   of the whole certificate; `budget` has the part of each event that may fail.
     moments: how many posteriors may be measured.
+    counted: all examples, and `of` their number, where `batches` are some of them, chosen at random without replacement, to measure
+             the risk on in one pass.  What holds for independent values of that mean then holds as well: the losses of different
+             examples are negatively associated (Joag-Dev and Proschan 1983), and the bound on the mean is an average of products
+             of functions that all decrease, or all increase.
     """
 
     posterior: Posterior
@@ -35,6 +39,8 @@ class Scene:
     delta: float
     budget: Mapping[str, float]
     moments: int
+    counted: Batches | None = None
+    of: int | None = None
 
     @cached_property
     def measures(self) -> list[Measure]:

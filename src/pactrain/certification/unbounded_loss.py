@@ -59,9 +59,10 @@ def _psi(scene: Scene, prior_log_std: Tensor, n: int) -> tuple[Array, Array, Arr
     table, errors = moment_at(
         scene.posterior, subset, scene.loss, prior_log_std, GAMMA_GRID, draws=PSI_DRAWS, seed=scene.seed
     )
-    psi = _mfold(table, n)
-    spread = table.std(axis=0) / math.sqrt(len(table))
-    return psi, table.mean(axis=0) - 2 * spread, table.max(axis=0) + 2 * errors.max(axis=0)
+    with np.errstate(invalid="ignore"):  # of losses that are not finite there is no statement
+        psi = _mfold(table, n)
+        spread = table.std(axis=0) / math.sqrt(len(table))
+        return psi, table.mean(axis=0) - 2 * spread, table.max(axis=0) + 2 * errors.max(axis=0)
 
 
 def _mfold(table: Array, n: int) -> Array:

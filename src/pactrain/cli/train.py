@@ -1,6 +1,8 @@
 """`pactrain train`: from data to a trained network, a certificate and a run folder."""
 
+import math
 import os
+import time
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,7 +66,7 @@ class TrainingOptions:
 
     heading: ClassVar = "training"
     budget: str | None = None
-    """The most that training may take: 60s, 5m, 1h, or "100 epochs"."""
+    """The most time that the command may take: 60s, 5m, 1h; or the most passes over the data, "100 epochs"."""
     seed: int = 0
     """Decides the split, the initial weights and everything random."""
     device: str = "auto"
@@ -109,16 +111,16 @@ class Train(DataOptions, ModelOptions, TrainingOptions, CertificateOptions, Outp
 
     def run(self) -> int:
         """Carry it out, as one of several processes if torchrun has started them."""
-        first = os.environ.get("RANK", "0") == "0"
+        began, first = time.monotonic(), os.environ.get("RANK", "0") == "0"
         say(
             console(self.json_to, quiet=not first), f"Reading {self.data} …"
         )  # before torch, which takes seconds to load
         from pactrain.runtime import distributed
 
         with distributed.joined():
-            return self._run(quiet=distributed.rank() > 0)
+            return self._run(began, quiet=distributed.rank() > 0)
 
-    def _run(self, *, quiet: bool) -> int:
+    def _run(self, began: float, *, quiet: bool) -> int:
         screen = console(self.json_to, quiet=quiet)
         from pactrain import fit
         from pactrain.cli.build import newest_unfinished, next_folder
@@ -127,8 +129,10 @@ class Train(DataOptions, ModelOptions, TrainingOptions, CertificateOptions, Outp
         from pactrain.models.named import check_model, chosen_model, make_model, source_of
         from pactrain.problem.named_losses import named_loss
         from pactrain.runs.folder import check_free
+        from pactrain.training.schedule import parse_budget
 
         check_model(self.model)  # before the data, which may take long to read
+        budget = parse_budget(self.budget, started=began)
         if self.out is not None and not self.resume and not quiet:
             check_free(self.out)
         task = self._load()
@@ -151,7 +155,7 @@ class Train(DataOptions, ModelOptions, TrainingOptions, CertificateOptions, Outp
                 test=task.test,
                 device=self.device,
                 seed=self.seed,
-                budget=self.budget,
+                budget=budget,
                 prior_data=self.prior_data,
                 certificate=self.certificate,
                 callbacks=[bar, *(stack.enter_context(board) for board in boards)],
@@ -161,6 +165,8 @@ class Train(DataOptions, ModelOptions, TrainingOptions, CertificateOptions, Outp
             )
         show(screen, result)
         write_result(None if quiet else self.json_to, _values(folder, result))
+        if not math.isfinite(result.metrics["train"]["loss"]):
+            return 1
         return 130 if result.interrupted else 0
 
     def _load(self) -> "Task":

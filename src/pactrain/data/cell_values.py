@@ -24,6 +24,9 @@ NO_VALUE = frozenset(
 )
 """Words that stand for a missing number or date, in any case."""
 
+MANY = 10_000
+"""Cells from which on it pays to look for equal ones first."""
+
 LARGEST = 1e150
 """Size of numbers whose squares can still be added up."""
 
@@ -76,6 +79,9 @@ class Reading:
 
     def tried(self, column: "pd.Series[Any]") -> "pd.Series[Any]":
         """The values of a column as `values` gives them, but missing where a cell cannot be read."""
+        return once_per_text(column, self._read)
+
+    def _read(self, column: "pd.Series[Any]") -> "pd.Series[Any]":
         if self.kind == "date":
             return _dates(column, self.form)
         if self.kind == "duration":
@@ -119,7 +125,18 @@ def is_missing(column: "pd.Series[Any]") -> "pd.Series[bool]":
     """True where a cell is empty, or holds a word for a missing value."""
     if is_number(column) or pd.api.types.is_datetime64_any_dtype(column):
         return column.isna()
-    return column.isna() | column.astype("str").str.strip().str.lower().isin(NO_VALUE)
+    return once_per_text(column, lambda c: c.isna() | c.astype("str").str.strip().str.lower().isin(NO_VALUE))
+
+
+def once_per_text(column: "pd.Series[Any]", read: Callable[["pd.Series[Any]"], "pd.Series[Any]"]) -> "pd.Series[Any]":
+    """What `read` makes of a column cell by cell; of a column of few different texts it sees each once."""
+    if len(column) < MANY or not isinstance(column.dtype, pd.StringDtype):
+        return read(column)
+    codes, texts = pd.factorize(column, use_na_sentinel=False)
+    if len(texts) > len(column) / 2:
+        return read(column)
+    found = read(pd.Series(texts, name=column.name)).take(codes)
+    return found.set_axis(column.index)
 
 
 def each_value(column: "pd.Series[Any]", function: Callable[[Any], Any]) -> NDArray[Any]:

@@ -12,6 +12,7 @@ from typing import IO, Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from pactrain.runtime.errors import DataError
 from pactrain.runtime.untrusted import expanded_limit, read_arrays, regular
@@ -23,6 +24,8 @@ READERS = (*CSV, *PARQUET, ".npz")
 SEPARATORS = (",", ";", "\t", "|")
 PIECE = 1 << 22
 """Bytes that are expanded at once."""
+
+NEWLINE, RETURN, QUOTE = b'\n\r"'
 
 SNIFFED = 50
 """Lines of which the separator is found."""
@@ -122,14 +125,35 @@ def _separator(lines: list[str]) -> str:
 
 
 def _is_plain(path: Path, separator: str, columns: int) -> bool:
-    """True if every line has so many fields and no quotes: what can be seen without taking it apart."""
-    mark = separator.encode()
-    with path.open("rb") as file:
-        return all(_is_plain_line(line.rstrip(b"\r\n"), mark, columns) for line in file)
+    """True if every line has so many fields: where quotes stand around whole fields only, that is seen by counting bytes."""
+    mark, rest = ord(separator), b""
+    with gzip.open(path) if _is_compressed(path) else path.open("rb") as file:
+        while piece := file.read(PIECE):
+            lines, found, rest = (rest + piece).rpartition(b"\n")
+            if len(rest) > PIECE or not _are_plain(lines + found, mark, columns):
+                return False
+    return not rest or _are_plain(rest + b"\n", mark, columns)
 
 
-def _is_plain_line(line: bytes, mark: bytes, columns: int) -> bool:
-    return not line or (line.count(mark) == columns - 1 and b'"' not in line and b"\r" not in line)
+def _are_plain(lines: bytes, mark: int, columns: int) -> bool:
+    """True of some whole lines if all have so many fields, blank ones aside; false also where only csv itself can tell."""
+    here = np.frombuffer(lines, np.uint8)
+    quotes = np.flatnonzero(here == QUOTE)
+
+    def outside(byte: int) -> NDArray[Any]:
+        """Where a byte stands outside quotes."""
+        at = np.flatnonzero(here == byte)
+        return at[np.searchsorted(quotes, at) % 2 == 0] if len(quotes) else at
+
+    ends, returns = outside(NEWLINE), outside(RETURN)
+    opened = quotes[::2]
+    before = here[opened[opened > 0] - 1]
+    if len(quotes) % 2 or not np.isin(before, (mark, NEWLINE, QUOTE)).all() or (here[returns + 1] != NEWLINE).any():
+        return False
+    starts = np.concatenate([np.zeros(min(1, len(ends)), np.intp), ends[:-1] + 1])
+    blank = (ends == starts) | ((ends == starts + 1) & (here[starts] == RETURN))
+    marks = np.diff(np.searchsorted(outside(mark), ends), prepend=0)
+    return bool((blank | (marks == columns - 1)).all())
 
 
 def _check_fields(lines: Iterator[list[str]], columns: int, path: Path) -> None:

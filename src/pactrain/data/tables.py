@@ -67,15 +67,17 @@ def load_table(path: Path, asked: Columns, *, test_fraction: float, seed: int, p
     kind = asked.kind or _kind(column)
     train, test, caveat = _split(frame, kind, asked, test_fraction, seed)
     unused = [name for name in (asked.target, *asked.drop, asked.group, TEST_ROW) if name in frame.columns]
-    features = frame.drop(columns=unused)
+    for name in unused:
+        del frame[name]  # in place: a copy of the others may be as large as the file
     encoder = fit_encoder(
-        features, column, fitting_rows(train, prior_data, seed), kind, text=asked.text, keep=asked.keep, time=asked.time
+        frame, column, fitting_rows(train, prior_data, seed), kind, text=asked.text, keep=asked.keep, time=asked.time
     )
     told = [LeftOut(name, "--drop") for name in asked.drop] + ([LeftOut(asked.group, "--group")] if asked.group else [])
     encoder = replace(encoder, left_out=(*encoder.left_out, *told))
     encoded = (ENCODED,) if not prior_data and (encoder.numeric or encoder.categorical) else ()
     caveats = encoded + ((caveat,) if caveat is not None else ())
-    x, y = encoder.features(features), encoder.targets(column)
+    x, y = encoder.features(frame), encoder.targets(column)
+    del frame, column  # before the rows are copied once more
     task = task_of(path.name, encoder, x, y, train, test, caveats=caveats, prior_data=prior_data)
     doubts = (caveat.reason,) if caveat is not None and caveat.label == "heuristic" else ()
     return replace(task, notes=tuple(notes), test_doubts=doubts)
@@ -182,7 +184,7 @@ def _kind(column: "pd.Series[Any]") -> Kind:
         whole = pd.api.types.is_integer_dtype(column) and column.nunique() <= MAX_CLASSES_OF_INTEGERS
         return "classification" if whole or pd.api.types.is_bool_dtype(column) else "regression"
     reading = reading_of(column, "the target")
-    truth = column.map(lambda value: isinstance(value, bool)).all()
+    truth = column.dtype == object and column.map(lambda value: isinstance(value, bool)).all()
     return "classification" if truth or reading is None or reading.kind == "date" else "regression"
 
 

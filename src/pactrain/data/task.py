@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from pactrain.certification.statement import Caveat, Label
@@ -110,7 +111,8 @@ def split_rows(n: int, target: NDArray[Any] | None, fraction: float, seed: int) 
     if n < 4:
         raise DataError(f"{n} rows are too few to hold some out for a test; use --test-fraction 0")
     if target is not None:
-        counts = np.unique(target, return_counts=True)[1]
+        target = pd.factorize(target, sort=True)[0]
+        counts = np.bincount(target)
         room = min(int(n * fraction), int(n * (1 - fraction))) >= len(counts)
         target = target if counts.min() >= 2 and room else None
     try:

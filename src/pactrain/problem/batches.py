@@ -10,11 +10,15 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor
+from torch.utils.data import DataLoader, RandomSampler, SequentialSampler, Subset
 
 from pactrain.problem.augmentation import Transform
 from pactrain.runtime.seeds import generator, seed_global
 
 EVALUATION_BATCH = 1024
+
+EVERY_EXAMPLE = (RandomSampler, SequentialSampler)
+"""What chooses the examples of a DataLoader that takes all of a data set."""
 
 
 class Batches(ABC):
@@ -83,6 +87,18 @@ class Batches(ABC):
 
         Returns:
             Batches that hold them.
+        """
+
+    @abstractmethod
+    def sample(self, examples: int, seed: int) -> "Batches":
+        """Choose examples at random, of which a part is read at a time.
+
+        Args:
+            examples: How many; of batches of the user's own making, about how many.
+            seed: Decides which.
+
+        Returns:
+            Batches of them.
         """
 
     @abstractmethod
@@ -173,8 +189,10 @@ class TensorBatches(Batches):
     def subset(self, examples: int, seed: int) -> list[tuple[Tensor, ...]]:
         if examples >= len(self):
             return list(self.ordered())
-        order = torch.randperm(len(self), generator=torch.Generator().manual_seed(seed))[:examples]
-        return list(self.picked(order).ordered())
+        return list(self.sample(examples, seed).ordered())
+
+    def sample(self, examples: int, seed: int) -> "TensorBatches":
+        return self.picked(torch.randperm(len(self), generator=torch.Generator().manual_seed(seed))[:examples])
 
     def mapped(self, change: Callable[[Any], Any]) -> Self:
         changed = copy.copy(self)
@@ -253,6 +271,15 @@ class LoaderBatches(Batches):
                 elif (place := chance.randrange(seen + 1)) < room:  # every batch is kept with the same probability
                     kept[place] = batch
         return kept
+
+    def sample(self, examples: int, seed: int) -> "LoaderBatches":
+        source = self.source
+        if not isinstance(source, DataLoader) or source.batch_size is None or type(source.sampler) not in EVERY_EXAMPLE:
+            return LoaderBatches(self.subset(examples, seed), self.device)
+        data: Any = source.dataset
+        some = Subset(data, random.Random(seed).sample(range(len(data)), min(examples, len(data))))
+        loader = DataLoader(some, source.batch_size, collate_fn=source.collate_fn, num_workers=source.num_workers)
+        return LoaderBatches(loader, self.device)
 
     def mapped(self, change: Callable[[Any], Any]) -> Self:
         changed = copy.copy(self)

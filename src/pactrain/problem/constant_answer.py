@@ -44,8 +44,8 @@ class ConstantAnswer:
         return None if self.losses is None else float(self.losses.mean())
 
     def clipped(self, limit: float) -> float | None:
-        """Mean loss with each row's loss cut off at `limit`."""
-        return None if self.losses is None else float(self.losses.clamp(max=limit).mean())
+        """Mean loss with each row's loss brought to between 0 and `limit`."""
+        return None if self.losses is None else float(self.losses.clamp(0, limit).mean())
 
     def by_squares(self, of: Callable[[Tensor], Tensor]) -> float | None:
         """The smallest mean of a function of a row's squared error that a constant has."""

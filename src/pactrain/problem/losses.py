@@ -200,7 +200,9 @@ class Loss:
             return replace(self, name=name, per_example=lambda o, t: own(o, t).clamp(max=limit) / limit, high=1.0)
         if math.isfinite(span):
             name = f"scaled_{self.name}"
-            return replace(self, name=name, per_example=lambda o, t: (own(o, t) - low) / span, low=0.0, high=1.0)
+            return replace(
+                self, name=name, per_example=lambda o, t: ((own(o, t) - low) / span).clamp(0, 1), low=0.0, high=1.0
+            )
         raise _unlimited(self.name)
 
     def guarded(self) -> "Loss":

@@ -18,7 +18,7 @@ from pactrain.problem.scores import Metrics, class_shares
 from pactrain.runtime import distributed
 from pactrain.runtime.errors import DataError, PactrainError
 from pactrain.runtime.gave_up import gave_up, is_torchs, refusing
-from pactrain.runtime.seeds import prior_seed
+from pactrain.runtime.seeds import derive, prior_seed
 
 FIRST_HALF, START, COUNTED_BLOCKS = 0.5, 0.4, 10
 """For the progressive certificate: part of the rows that it does not count, part of them that is trained on first, and
@@ -56,6 +56,12 @@ class Problem:
         if table is None or not blocks:
             return self
         return replace(self, batches=table.joined(self.blocks[:blocks]), blocks=self.blocks[blocks:])
+
+    def some(self, rows: int, seed: int) -> "Problem":
+        """The problem with at most so many rows, chosen at random, for training and for the test."""
+        seed = derive(seed, "scored rows")
+        test = None if self.test is None else self.test.sample(rows, seed)
+        return replace(self, batches=self.batches.sample(rows, seed), test=test)
 
     def training_sample(self) -> Any:
         """As many examples as a training step sees."""

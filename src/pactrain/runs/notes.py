@@ -54,8 +54,10 @@ def notes_on(trained: Trained, metrics: Mapping[str, Any]) -> list[str]:
     notes = []
     if trained.interrupted:
         notes.append("Training was interrupted; this is the state it had reached, and it can be resumed.")
+    notes += _notes_on_infinity(metrics)
     notes += _notes_on_guessing(problem, metrics) or _notes_on_rivals(metrics)
     notes += _notes_on_budget(trained.trainer)
+    notes += _notes_on_rows(metrics)
     notes += _notes_on_memory(trained) or _notes_on_gap(metrics)
     notes += _notes_on_scales(problem, given)
     if problem.trained_on is not problem.loss:
@@ -67,6 +69,16 @@ def notes_on(trained: Trained, metrics: Mapping[str, Any]) -> list[str]:
                 "its prior. prior_data=0.5 trains the prior on half of the rows first, and proves more."
             )
     return notes
+
+
+def _notes_on_infinity(metrics: Mapping[str, Any]) -> list[str]:
+    """A loss that is no number any more, on the rows that were trained on."""
+    if math.isfinite(loss := metrics["train"]["loss"]):
+        return []
+    return [
+        f"The loss of the trained network on its training rows is {loss}: its answers or the targets are too large for numbers of "
+        "this precision, or the loss divides by zero. Do not use it; scale the data, or train for longer with a smaller rate."
+    ]
 
 
 def _notes_on_guessing(problem: Problem, metrics: Mapping[str, Any]) -> list[str]:
@@ -115,6 +127,16 @@ def _notes_on_budget(trainer: Trainer) -> list[str]:
             f"The budget ended training after {done:,} of about {wanted:,} epochs: more time should make the network better."
         ]
     return []
+
+
+def _notes_on_rows(metrics: Mapping[str, Any]) -> list[str]:
+    """Scores that were measured on some of the rows."""
+    if (measured := metrics["train"].get("measured")) is None:
+        return []
+    return [
+        f"The budget left time to measure scores and certificate on {measured:,} of the {metrics['train']['n']:,} training rows, "
+        "chosen at random."
+    ]
 
 
 def _notes_on_memory(trained: Trained) -> list[str]:
@@ -182,7 +204,7 @@ def _notes_on_scales(problem: Problem, given: Problem) -> list[str]:
 
 def _size(x: Tensor) -> Tensor:
     """Root mean square of each column."""
-    return x.square().mean(0).sqrt()
+    return x.double().square().mean(0).sqrt()
 
 
 def _largest(values: Tensor) -> tuple[int, float]:

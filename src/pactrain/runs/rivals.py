@@ -69,10 +69,8 @@ def _linear(problem: Problem) -> dict[str, Any] | None:
     test = None if problem.test is None else _rows(problem.test)
     if test is None or any(part is None for part in parts):
         return None
-    x, y = (np.concatenate(arrays) for arrays in zip(*(p for p in parts if p is not None), strict=True))
-    if len(y) > MOST_ROWS:
-        some = np.random.default_rng(0).choice(len(y), MOST_ROWS, replace=False)
-        x, y = x[some], y[some]
+    x, y = _chosen([p for p in parts if p is not None])
+    test = test[0].astype(np.float64), test[1]
     if problem.loss.task == "regression":
         answer = _ridge(x, y.astype(np.float64), test[0])
         return {"name": "linear regression", "rmse": _rmse(answer - test[1], problem.loss), "rows": len(y)}
@@ -80,6 +78,16 @@ def _linear(problem: Problem) -> dict[str, Any] | None:
         return None
     right = _logistic(x, y, test[0]) == test[1]
     return {"name": "logistic regression", "accuracy": float(right.mean()), "rows": len(y)}
+
+
+def _chosen(parts: list[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """The rows of all parts together if they are few, else some of them; the inputs in double precision."""
+    places = np.cumsum([0, *(len(y) for _, y in parts)])
+    n = int(places[-1])
+    some = np.random.default_rng(0).choice(n, MOST_ROWS, replace=False) if n > MOST_ROWS else np.arange(n)
+    part = np.searchsorted(places, some, side="right") - 1
+    x = np.stack([parts[p][0][i - places[p]] for p, i in zip(part, some, strict=True)]).astype(np.float64)
+    return x, np.array([parts[p][1][i - places[p]] for p, i in zip(part, some, strict=True)])
 
 
 def _rows(batches: Batches) -> tuple[Array, Array] | None:
@@ -91,7 +99,8 @@ def _rows(batches: Batches) -> tuple[Array, Array] | None:
     x, y = x.reshape(len(x), -1), y.reshape(len(y), -1)
     if not x.is_floating_point() or x.shape[1] > MOST_FEATURES or y.shape[1] != 1:
         return None
-    return x.double().cpu().numpy(), y[:, 0].cpu().numpy()
+    x = x if x.dtype in (torch.float32, torch.float64) else x.double()
+    return x.cpu().numpy(), y[:, 0].cpu().numpy()
 
 
 def _logistic(x: Array, y: Array, new: Array) -> Array:

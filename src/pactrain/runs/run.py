@@ -77,7 +77,12 @@ class Run:
         trained, start = certified.trained, certified.trained.start
         model, given, options = start.posterior.model, start.scaled.given, start.options
         self.tell(Event("report", 0, 1))
+        n, rows = start.untrained.n, certified.facts["rows"]
+        if rows is not None:
+            given = given.some(rows[0], options.seed)
         judgement = judge(model, given)
+        if rows is not None:
+            judgement.metrics["train"] |= {"n": n, "measured": judgement.metrics["train"]["n"]}
         notes = notes_on(trained, judgement.metrics) + options.given_up
         weights, encoding = start.posterior.num_weights, self.config.get("preprocess", {})
         analysis = analyse(model, given, judgement.answers, encoding=encoding, weights=weights, seed=options.seed)

@@ -42,6 +42,8 @@ def posterior_tensors(
         tensors[f"prior_mean/{own}"] = posterior.prior_mean[at].view(shape)
         if posterior.units is not None:
             tensors[f"units/{own}"] = posterior.units[at].view(shape)
+    if posterior.prior_rows is not None:
+        tensors["prior_rows"] = posterior.prior_rows
     for when, snapshot in earlier.items():
         tensors |= {f"{when}/{f.name}": getattr(snapshot, f.name) for f in fields(Snapshot)}
     return tensors, {
@@ -85,6 +87,7 @@ def load_posterior(path: str | Path, posterior: Posterior) -> Posterior:
     posterior.prior_source = values.get("prior_source")
     posterior.unit_nats = float(values.get("unit_nats", 0.0))
     posterior.probabilities = TURNS.get(str(values.get("probabilities")))
+    posterior.prior_rows = tensors.get("prior_rows")
     posterior.units = None
     try:
         posterior.prior_log_std.data.copy_(tensors["prior_log_std"])

@@ -144,7 +144,8 @@ def _is_flat(table: Array, gap: Gap, gammas: Array) -> bool:
     draw, a, b = gap
     g, low, high = len(gammas), table[a, draw], table[b, draw]
     allowed = FLAT * max(abs(low[2 * g]), abs(high[2 * g]))
-    difference = np.abs(np.append((high[:g] - low[:g]) / gammas, high[2 * g] - low[2 * g]))
+    with np.errstate(invalid="ignore"):
+        difference = np.abs(np.append((high[:g] - low[:g]) / gammas, high[2 * g] - low[2 * g]))
     return bool((difference <= allowed).all())  # false where anything is not finite
 
 
@@ -187,9 +188,9 @@ def moment_at(
 
 def _row(losses: Array, gammas: Array) -> Array:
     """logM at each γ, its standard error at each γ, the mean loss, its variance, logM at γ < 0."""
-    mean = losses.mean()
-    exponents = gammas[:, None] * (mean - losses)[None, :]
-    with np.errstate(all="ignore"):
+    with np.errstate(all="ignore"):  # what is not finite is left out, or refused, where the table is used
+        mean = losses.mean()
+        exponents = gammas[:, None] * (mean - losses)[None, :]
         top = exponents.max(axis=1, keepdims=True)
         scaled = np.exp(exponents - top)
         average = scaled.mean(axis=1)
@@ -197,7 +198,7 @@ def _row(losses: Array, gammas: Array) -> Array:
         error = scaled.std(axis=1) / average / math.sqrt(len(losses))
         below = NEGATIVE[:, None] * (mean - losses)[None, :]
         negative = np.logaddexp.reduce(below, axis=1) - math.log(len(losses))
-    return np.concatenate([log_moment, error, [mean, losses.var()], negative])
+        return np.concatenate([log_moment, error, [mean, losses.var()], negative])
 
 
 def _finite_part(rows: Array, log_stds: Array, gammas: Array, **counts: int) -> Moment:

@@ -48,7 +48,7 @@ class PACBayesClassifier(ClassifierMixin, PACBayesEstimator):  # type: ignore[mi
         bound: As in `pactrain.fit`.
         preset: "auto", "paper", "authors", or a `pactrain.Rules`.
         delta: Probability with which the statements of the certificate may fail, all together.
-        budget: The most that training may take: seconds, "5m", "100 epochs".
+        budget: The most time that `fit` may take: seconds, "5m"; or "100 epochs".
         prior_data: Part of the rows on which the prior is trained first; only the rest is counted.
         certificate: "standard" or "progressive", as in `pactrain.fit`.
         device: "cpu", "cuda" or "auto".
@@ -208,7 +208,7 @@ class PACBayesRegressor(RegressorMixin, PACBayesEstimator):  # type: ignore[misc
         bound: As in `pactrain.fit`.
         preset: "auto", "paper", "authors", or a `pactrain.Rules`.
         delta: Probability with which the statements of the certificate may fail, all together.
-        budget: The most that training may take: seconds, "5m", "100 epochs".
+        budget: The most time that `fit` may take: seconds, "5m"; or "100 epochs".
         prior_data: Part of the rows on which the prior is trained first; only the rest is counted.
         certificate: "standard"; a progressive one is for classification.
         standardize: Give every feature mean 0 and standard deviation 1, by the training rows.

@@ -1,5 +1,6 @@
 """The arguments of `fit` as one record, which all its steps read."""
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -17,6 +18,7 @@ from pactrain.problem.read import Reading
 from pactrain.problem.scores import OURS, Metrics
 from pactrain.rules.presets import rules_for
 from pactrain.rules.rules import Rules
+from pactrain.runtime import distributed
 from pactrain.runtime.arguments import check_callables, check_seed, check_share
 from pactrain.runtime.devices import choose_device
 from pactrain.runtime.errors import PactrainError
@@ -112,6 +114,13 @@ class Options:
     def limit(self) -> Budget:
         """The budget, understood."""
         return parse_budget(self.budget)
+
+    def left(self) -> float:
+        """Seconds of the budget that are left, by the first process's clock; infinity without a limit on time."""
+        if self.limit.seconds == math.inf:
+            return math.inf
+        began = self.started if self.limit.started is None else self.limit.started
+        return distributed.from_first(self.limit.seconds - (time.monotonic() - began))[0]
 
     @cached_property
     def where(self) -> torch.device:

@@ -77,7 +77,7 @@ def _plan(posterior: Posterior, own: Problem, untrained: Untrained, options: Opt
         untrained=untrained,
         gamma=HeldGamma(distributed.from_first(gamma)[0]),
         lr=rate(AUTO, std, posterior, own.loss, own.sample),
-        budget=options.limit.part(options.prior_data),
+        budget=options.limit.of(max(0.0, options.left())).part(options.prior_data),
         seed=derive(seed, "prior"),
         stop=options.stop,
         computing=options.computing,

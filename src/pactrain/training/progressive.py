@@ -17,6 +17,7 @@ from pactrain.training.gamma_search import HeldGamma
 from pactrain.training.options import Options
 from pactrain.training.schedule import Budget
 from pactrain.training.start import Start, bound_of
+from pactrain.training.time_left import for_training
 from pactrain.training.trainer import Trainer
 
 EPOCHS = 0.15
@@ -59,7 +60,7 @@ def go_on(trainer: Trainer, start: Start, moment: Moment, std: float, *, blocks:
         bound=bound_of(now, moment, std),
         untrained=now.untrained,
         gamma=HeldGamma(trainer.held_gamma),
-        budget=_budget(now, parts=2 * start.blocks),
+        budget=_budget(now, to_come=start.blocks - blocks + 1),
     )
     trainer.go_on(now.problem, plan)
 
@@ -70,9 +71,9 @@ def expected_epochs(trainer: Trainer, start: Start) -> int:
     return trainer.expected_epochs() + left * _epochs(start.options, trainer.steps_per_epoch)
 
 
-def _budget(now: Start, *, parts: int) -> Budget:
-    """What a training on one more block may take."""
-    return Budget(now.options.limit.seconds / parts, _epochs(now.options, now.untrained.steps))
+def _budget(now: Start, *, to_come: int) -> Budget:
+    """What a training on one more block may take, with so many still to come."""
+    return Budget(for_training(now.options, now.seconds) / to_come, _epochs(now.options, now.untrained.steps))
 
 
 def _epochs(options: Options, steps: int) -> int:

@@ -16,19 +16,26 @@ _UNITS |= dict.fromkeys(("m", "min", "minute", "minutes"), 60.0) | dict.fromkeys
 
 @dataclass(frozen=True)
 class Budget:
-    """A limit on the whole of training; stage 1 gets what stage 2 may not need."""
+    """The most time that a run may take from its beginning to its end, and the most epochs of training.
+
+    Attributes:
+        seconds: Time; that of a plan is for training alone, of which stage 1 gets what stage 2 may not need.
+        epochs: Passes over the training data.
+        started: When the time began, by `time.monotonic`; with the call of `fit` if None.
+    """
 
     seconds: float = math.inf
     epochs: int | None = None
+    started: float | None = None
 
-    def less(self, seconds: float) -> "Budget":
-        """What is left of the time after `seconds`; a fifth of it is always kept for training."""
-        return replace(self, seconds=max(0.2 * self.seconds, self.seconds - seconds))
+    def of(self, seconds: float) -> "Budget":
+        """This budget with so much time."""
+        return replace(self, seconds=seconds)
 
     def part(self, share: float) -> "Budget":
         """A share of the whole."""
         epochs = None if self.epochs is None else max(1, round(share * self.epochs))
-        return Budget(share * self.seconds, epochs)
+        return Budget(share * self.seconds, epochs, self.started)
 
     def over(self, seconds: float) -> bool:
         """True if the time is used up."""
@@ -57,14 +64,16 @@ class Budget:
         return self.seconds / (1 + rules.stage2_share)
 
 
-def parse_budget(budget: "str | int | float | Budget | None") -> Budget:
+def parse_budget(budget: "str | int | float | Budget | None", started: float | None = None) -> Budget:
     """`60` or `"60s"`, `"5m"`, `"1h"`: time.  `"100 epochs"` or `"100e"`: passes over the data.
 
     >>> parse_budget("5m").seconds, parse_budget("100 epochs").epochs
     (300.0, 100)
+
+    started: when its time began, if that was before the call of `fit`.
     """
     if budget is None:
-        return Budget()
+        return Budget(started=started)
     if isinstance(budget, Budget):
         return budget
     text = f"{budget}s" if isinstance(budget, (int, float)) else str(budget).strip().lower()
@@ -75,9 +84,9 @@ def parse_budget(budget: "str | int | float | Budget | None") -> Budget:
         except ValueError:
             number, unit = -1.0, ""
         if number > 0 and unit in ("e", "epoch", "epochs") and number == int(number):
-            return Budget(epochs=int(number))
+            return Budget(epochs=int(number), started=started)
         if number > 0 and unit in _UNITS:
-            return Budget(seconds=number * _UNITS[unit])
+            return Budget(seconds=number * _UNITS[unit], started=started)
     raise PactrainError(f"budget {budget!r} is not understood; write seconds (60), '60s', '5m', '1h' or '100 epochs'")
 
 

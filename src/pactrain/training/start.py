@@ -29,6 +29,7 @@ from pactrain.training.options import Options
 from pactrain.training.plan import Plan
 from pactrain.training.prior_from_data import train_prior
 from pactrain.training.prior_scan import MomentStore, PriorScan
+from pactrain.training.time_left import for_training
 
 
 @dataclass(frozen=True)
@@ -156,7 +157,7 @@ def plan_of(start: Start, moment: Moment, std: float) -> Plan:
     if bound.holds_gamma:
         gamma = replace(gamma, left_out=_left_out(start))
     give_memory_back()
-    budget = options.limit.less(distributed.from_first(time.monotonic() - options.started)[0])
+    budget = options.limit.of(for_training(options, start.seconds))
     if start.blocks:
         budget = replace(budget, seconds=budget.seconds / 2)  # the other half is for training on the blocks
     return Plan(
@@ -186,7 +187,7 @@ def _left_out(start: Start) -> LeftOut | None:
 def _affordable(start: Start) -> float:
     """Examples that may be scanned in a share of the budget's time, by what one pass over all of them took."""
     rules = start.options.rules
-    passes = SCAN_SHARE * start.options.limit.seconds / max(start.seconds, 1e-9)
+    passes = SCAN_SHARE * max(0.0, start.options.left()) / max(start.seconds, 1e-9)
     return passes * start.untrained.n / (rules.draws * rules.std_points) if math.isfinite(passes) else math.inf
 
 
