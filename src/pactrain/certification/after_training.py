@@ -11,6 +11,7 @@ from pactrain.certification.certificate import Certificate
 from pactrain.certification.certify import Background, certify
 from pactrain.certification.in_units import named_in_units
 from pactrain.certification.progressive import progressive_certificate
+from pactrain.certification.recursive import recursive_certificate
 from pactrain.certification.risks import affordable_draws
 from pactrain.certification.statement import Caveat
 from pactrain.distributions.posterior import Posterior, Snapshot
@@ -55,7 +56,7 @@ def certify_training(trained: Trained, doubts: Sequence[Caveat], stated: Describ
     """
     start, options = trained.start, trained.start.options
     posterior, given = start.posterior, start.scaled.given
-    buffers = [] if trained.blocks is not None else buffer_caveats(posterior.model, start.buffers)
+    buffers = [] if options.certificate == "progressive" else buffer_caveats(posterior.model, start.buffers)
     caveats = [*doubts, *buffers, *map(Caveat, trained.strange)]
     earlier = start.scaled.units.tell(posterior, trained.trainer.stage1_end)
     certified_problem = replace(given, test=None) if trained.strange else given
@@ -101,7 +102,8 @@ def facts_of(
         "objective": dict(trained.objective),
         "target_unit": units.target,
         "loss_degree": units.ends.degree,
-        "blocks": trained.blocks,
+        "blocks": trained.blocks if start.options.certificate == "progressive" else None,
+        "levels": trained.blocks if start.options.certificate == "recursive" else None,
     }
 
 
@@ -119,17 +121,15 @@ def certificate_of(
     """The certificate of a finished training, which `fit` makes and `pactrain verify RUN` makes again."""
     loss = losses_in_units(problem.loss, facts["target_unit"])
     reasons = [*caveats, *(Caveat(**c) for c in facts["caveats"])]
+    reasons = [c if isinstance(c, Caveat) else Caveat(c) for c in reasons]
+    told = {"delta": delta, "seed": seed, "caveats": reasons, "remarks": facts["remarks"]}
     if facts["blocks"] is not None:
-        return progressive_certificate(
-            posterior,
-            problem.batches,
-            loss,
-            [(n, errors) for n, errors in facts["blocks"]],
-            delta=delta,
-            seed=seed,
-            caveats=[c if isinstance(c, Caveat) else Caveat(c) for c in reasons],
-            remarks=facts["remarks"],
-        )
+        blocks = [(n, errors) for n, errors in facts["blocks"]]
+        return progressive_certificate(posterior, problem.batches, loss, blocks, **told)
+    if facts.get("levels") is not None:  # older runs have none
+        rows = problem.grown(len(problem.blocks)).batches.table
+        assert rows is not None
+        return recursive_certificate(posterior, rows, loss, facts["levels"], **told)
     made = certify(
         posterior,
         problem.batches,

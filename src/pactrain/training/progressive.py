@@ -43,7 +43,9 @@ def meet_block(trainer: Trainer, start: Start) -> None:
     start.tell(Event("block", len(met), len(problem.blocks), {"examples": n, "errors": errors}))
 
 
-def go_on(trainer: Trainer, start: Start, moment: Moment, std: float, *, blocks: int) -> None:
+def go_on(
+    trainer: Trainer, start: Start, moment: Moment, std: float, *, blocks: int, budget: Budget | None = None
+) -> None:
     """Make a trainer ready for so many blocks, from the state that it has.
 
     Args:
@@ -52,6 +54,7 @@ def go_on(trainer: Trainer, start: Start, moment: Moment, std: float, *, blocks:
         moment: The scan of the prior.
         std: The std at which the prior was placed.
         blocks: How many blocks it is to be trained on.
+        budget: What it may take; by default a part of a whole training.
     """
     now = start.grown(blocks)
     plan = replace(
@@ -59,7 +62,7 @@ def go_on(trainer: Trainer, start: Start, moment: Moment, std: float, *, blocks:
         bound=bound_of(now, moment, std),
         untrained=now.untrained,
         gamma=HeldGamma(trainer.held_gamma),
-        budget=_budget(now, parts=2 * start.blocks),
+        budget=budget or _budget(now, parts=2 * start.blocks),
     )
     trainer.go_on(now.problem, plan)
 

@@ -88,7 +88,10 @@ class Trainer:
         )
         if self.curvature is not None:
             self.curvature.kl_weight = first_weight(self.bound, self.held_gamma)
-            self.curvature.rest()
+            if self.posterior.units is None:
+                self.curvature.rest()
+            else:  # the prior has changed
+                self.curvature.restart()
 
     def _pace(self) -> Pace:
         walk = self.walker.walk if self.walker is not None else None
@@ -178,7 +181,14 @@ class Trainer:
         if self.curvature is not None and p.stage == 1:
             if self.steps_per_epoch >= PRIOR_STEPS or p.stage1_epochs + 1 >= self.pace.stage1_limit:
                 self.curvature.update_prior()
-            follow_bound(self.curvature, self.bound, self.held_gamma, total / max(1, count))
+            follow_bound(
+                self.curvature,
+                self.bound,
+                self.held_gamma,
+                total / max(1, count),
+                seed=derive(self.seed, "errors", p.epoch),
+                errors_now=self._measured.training_errors,
+            )
         return total / max(1, count)
 
     def step(self, batch: Any) -> float:
