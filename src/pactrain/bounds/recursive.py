@@ -89,7 +89,7 @@ def recursive_bound(levels: Sequence[Level], parts: int, delta_draws: float, del
         delta_bound: Probability with which the bound may fail, at any level.
 
     Returns:
-        The bound, at most 1.
+        The bound, between 0 and 1.
 
     Raises:
         ValueError: There are no levels, more than `parts`, or one has another number of histograms than it should.
@@ -117,5 +117,6 @@ def recursive_bound(levels: Sequence[Level], parts: int, delta_draws: float, del
         if len(terms) == 1:
             bound = terms[0]
         else:
-            bound = min(1.0, GAMMA * bound - GAMMA + sum(w * x for w, x in zip(WEIGHTS, terms, strict=True)) + SLACK)
+            excess = sum(w * x for w, x in zip(WEIGHTS, terms, strict=True)) - GAMMA
+            bound = min(1.0, max(0.0, GAMMA * bound + excess + SLACK))
     return bound

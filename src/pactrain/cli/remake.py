@@ -124,7 +124,9 @@ def recertify(
     if with_test and found.task.test is None:
         raise DataError("the run held no test rows out, so there is no test set to judge the mean network by")
     if with_test and found.config["certificate"] != "standard":
-        raise DataError("a progressive or recursive certificate takes the whole of δ, so the test set can state nothing beside it")
+        raise DataError(
+            "a progressive or recursive certificate takes the whole of δ, so the test set can state nothing beside it"
+        )
     facts = found.metrics["certificate"] | {"draws": draws, "objective": {}, "test": with_test}
     return certificate_of(
         found.posterior,

@@ -22,7 +22,8 @@ GUESS_RISK, GUESS_KL = 0.05, 0.1
 the start the KL is nearly zero, and the slopes there would tie the posterior to the prior for good."""
 
 FOLLOW = 4.0
-"""How far from that first weight the bound's own slopes may lead."""
+"""How far below that first weight the bound's own slopes may lead.  Not above: they are steepest where the KL is nearly zero, and would keep
+it there."""
 
 SURROGATE = 0.5
 """Weight of the KL relative to the slopes at the loss that is trained on, where the share of errors is not known."""
@@ -34,13 +35,13 @@ def first_weight(bound: Bound, held_gamma: float) -> float:
 
 
 def followed_weight(bound: Bound, held_gamma: float, risk: float, kl: float, errors: float | None = None) -> float:
-    """The weight at the present point: the bound's slopes there, within a factor of the first weight.
+    """The weight at the present point: the bound's slopes there, at most the first weight, and not far below it.
 
     The 0-1 error is what people want bounded.  With its share x under noise, and the loss that is trained on at r, the bound's slopes are
     taken at x, and a unit of loss counts as x/r units of error (García-Pérez et al. 2025).
     """
     first = first_weight(bound, held_gamma)
-    return min(max(_weight(bound, held_gamma, risk, kl, errors), first / FOLLOW), first * FOLLOW)
+    return min(max(_weight(bound, held_gamma, risk, kl, errors), first / FOLLOW), first)
 
 
 def _weight(bound: Bound, held_gamma: float, risk: float, kl: float, errors: float | None) -> float:

@@ -19,8 +19,12 @@ from pactrain.training.schedule import Budget
 from pactrain.training.start import Start, bound_of
 from pactrain.training.trainer import Trainer
 
-EPOCHS = 0.15
+EPOCHS = 0.1
 """Epochs of a training on one more block, in units of those of the rules: with eleven blocks, about as much as one training."""
+
+RATE = 0.1
+"""Rate at which it starts, relative to that of the first training.  At the full rate a block undoes more than it teaches (MNIST, 600-600-600, 20 epochs:
+1.8 % errors after the first training, 2.3 % in the mean of those after it)."""
 
 
 def meet_block(trainer: Trainer, start: Start) -> None:
@@ -64,7 +68,7 @@ def go_on(
         gamma=HeldGamma(trainer.held_gamma),
         budget=budget or _budget(now, parts=2 * start.blocks),
     )
-    trainer.go_on(now.problem, plan)
+    trainer.go_on(now.problem, plan, rate=RATE if budget is None else 1.0)
 
 
 def expected_epochs(trainer: Trainer, start: Start) -> int:
