@@ -279,14 +279,11 @@ def out_of_range_levels(x: Inputs) -> list[tuple[str, str]]:
             ("parts", "at least the number of levels, of which the first has one histogram and all others three")
         )
     for (_, _, _, values, bins), histograms in levels:
-        for pairs in map(pairs_of, histograms):
-            if bins < 1 or not 0 < values <= sum(count for _, count in pairs) or max(i for i, _ in pairs) > bins:
-                wrong.append(
-                    (
-                        "parts",
-                        "that of levels whose values are positive, no more than there are counts, in bins up to the last",
-                    )
-                )
+        found = [pairs_of(counts) for counts in histograms]
+        if any(not 0 < values <= sum(count for _, count in h) or max(i for i, _ in h) > bins for h in found):
+            wrong.append(
+                ("parts", "that of levels whose values are positive, and no more than there are counts in the bins")
+            )
     return wrong
 
 

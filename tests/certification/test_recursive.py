@@ -39,8 +39,8 @@ def moved(model: nn.Module) -> tuple[Posterior, Posterior]:
     g = torch.Generator().manual_seed(1)
     with torch.no_grad():
         for p in now.means():
-            p.add_(0.5 * torch.randn(p.shape, generator=g))
-        now.log_std.sub_(0.25)
+            p.add_(2 * torch.randn(p.shape, generator=g))
+        now.log_std.sub_(1.0)
     return before, now
 
 

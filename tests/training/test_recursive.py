@@ -1,5 +1,6 @@
 """Training part by part: the prior of each level, what judges it, and how a run goes on after a crash."""
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pactrain
 from pactrain import PactrainError, Posterior
 from pactrain.bounds.recursive import Level
 from pactrain.certification import recursive
-from pactrain.problem.batches import Batches
+from pactrain.problem.batches import TensorBatches
 from pactrain.problem.losses import Loss
 from pactrain.runtime.errors import DataError
 from pactrain.runtime.events import Event
@@ -35,7 +36,7 @@ def test_each_posterior_is_the_prior_of_the_next_and_is_judged_by_what_it_has_no
     place = {tuple(row.tolist()): i for i, row in enumerate(x)}
     judge = recursive.judge
 
-    def watched(posterior: Posterior, batches: Batches, loss: Loss, first: bool, seed: int) -> Level:
+    def watched(posterior: Posterior, batches: TensorBatches, loss: Loss, first: bool, seed: int) -> Level:
         prior_std = posterior.log_std.detach().clone()
         for group, at in enumerate(posterior.group_slices):
             prior_std[at] = posterior.prior_log_std.detach()[group]
@@ -47,7 +48,7 @@ def test_each_posterior_is_the_prior_of_the_next_and_is_judged_by_what_it_has_no
         assert first is not bool(ends)
         ends.append((posterior.flat_means().clone(), posterior.log_std.detach().clone()))
         judged.append({place[tuple(row.tolist())] for batch in batches.ordered() for row in batch[0]})
-        return judge(posterior, batches, loss, first, seed)  # type: ignore[arg-type]
+        return judge(posterior, batches, loss, first, seed)
 
     monkeypatch.setitem(pactrain.fit.__globals__, "judge", watched)
     network = build("mlp")
@@ -55,7 +56,7 @@ def test_each_posterior_is_the_prior_of_the_next_and_is_judged_by_what_it_has_no
     events: list[Event] = []
     result = pactrain.fit(network, (x, y), callbacks=[events.append], **RUN)
     assert [len(found) for found in judged] == [320, 310, 300, 280, 240, 160]
-    assert all(later < earlier for earlier, later in zip(judged, judged[1:], strict=False))
+    assert all(later < earlier for earlier, later in pairwise(judged))
     assert torch.equal(result.posterior.prior_mean, initial)  # described against the first prior again
     assert result.posterior.units is None
     met = [event for event in events if event.phase == "block"]

@@ -19,7 +19,7 @@ from pactrain.training.schedule import Budget
 from pactrain.training.start import Start, bound_of
 from pactrain.training.trainer import Trainer
 
-EPOCHS = 0.1
+EPOCHS = 0.15
 """Epochs of a training on one more block, in units of those of the rules: with eleven blocks, about as much as one training."""
 
 RATE = 0.1
@@ -85,4 +85,4 @@ def _budget(now: Start, *, parts: int) -> Budget:
 def _epochs(options: Options, steps: int) -> int:
     """The most epochs of a training on one more block, with so many steps in each."""
     most, whole = options.limit.epochs, options.rules.stage1_epochs(steps)
-    return math.ceil(EPOCHS * (whole if most is None else min(whole, most)))
+    return max(1, round(EPOCHS * (whole if most is None else min(whole, most))))

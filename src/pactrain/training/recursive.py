@@ -15,7 +15,7 @@ from torch import Tensor
 from pactrain.bounds.recursive import Level
 from pactrain.distributions.gaussian import spread
 from pactrain.distributions.posterior import Posterior
-from pactrain.problem.batches import Batches
+from pactrain.problem.batches import TensorBatches
 from pactrain.problem.losses import Loss
 from pactrain.runtime.events import Event
 from pactrain.training.schedule import Budget
@@ -25,7 +25,7 @@ from pactrain.training.trainer import Trainer
 STEPS = 0.3
 """Steps of training on each part but the last, in units of those on all parts."""
 
-Judge = Callable[[Posterior, Batches, Loss, bool, int], Level]
+Judge = Callable[[Posterior, TensorBatches, Loss, bool, int], Level]
 """What measures a level: from the posterior, the examples that judge it, the loss, whether it is the first level, and a seed."""
 
 
@@ -46,7 +46,7 @@ def judge_level(trainer: Trainer, start: Start, judge: Judge) -> None:
     start.tell(Event("block", len(met), start.blocks + 1, {"examples": level.n, "errors": errors}))
 
 
-def _unseen(now: Start) -> Batches:
+def _unseen(now: Start) -> TensorBatches:
     """The examples that the prior of the present level has not seen: those it is trained on now, and all later ones."""
     table = now.problem.batches.table
     assert table is not None
@@ -80,8 +80,16 @@ def budget_of(start: Start, parts: int) -> Budget:
         start: Where the run started, with all its parts.
         parts: How many of them are trained on; 1 for the first alone.
     """
-    limit, rules, last = start.options.limit, start.options.rules, start.grown(start.blocks).untrained.steps
-    steps = start.grown(parts - 1).untrained.steps
+    limit, rules, table = start.options.limit, start.options.rules, start.problem.batches.table
+    assert table is not None
+    sizes = [len(part) for part in (table, *start.problem.blocks)]
+    steps, last = (max(1, round(sum(some) / table.batch_size)) for some in (sizes[:parts], sizes))
     whole = rules.stage1_epochs(last) if limit.epochs is None else min(limit.epochs, rules.stage1_epochs(last))
-    epochs = whole if parts > start.blocks else math.ceil(STEPS * whole * last / steps)
-    return replace(limit, seconds=limit.seconds / (start.blocks + 1), epochs=epochs)
+    epochs = whole if parts == len(sizes) else math.ceil(STEPS * whole * last / steps)
+    return replace(limit, seconds=limit.seconds / len(sizes), epochs=epochs)
+
+
+def epochs_of_parts(trainer: Trainer, start: Start) -> int:
+    """The epoch at which training is likely to end, with all parts that are still to come."""
+    left = range(len(trainer.progress.blocks) + 2, start.blocks + 2)
+    return trainer.expected_epochs() + sum(budget_of(start, parts).epochs or 0 for parts in left)

@@ -21,7 +21,7 @@ from pactrain.training.objective_terms import objective_terms
 from pactrain.training.plan import Plan
 from pactrain.training.prior_scan import MomentStore
 from pactrain.training.progressive import expected_epochs, go_on, meet_block
-from pactrain.training.recursive import Judge, back_to_first_prior, budget_of, judge_level, rebase
+from pactrain.training.recursive import Judge, back_to_first_prior, budget_of, epochs_of_parts, judge_level, rebase
 from pactrain.training.start import Start, place_prior, plan_of
 from pactrain.training.trainer import Stopped, Trainer
 
@@ -167,11 +167,12 @@ def _restored(trainer: Trainer, keeper: Keeper) -> list[Record]:
 
 def _run(trainer: Trainer, history: list[Record], keeper: Keeper, start: Start) -> bool:
     """Run the stages; True if the user interrupted them."""
+    expected = epochs_of_parts if start.options.certificate == "recursive" else expected_epochs
     try:
         for record in trainer.epochs():
             history.append(record)
             keeper.keep(record, trainer)
-            start.tell(Event("train", trainer.progress.epoch, expected_epochs(trainer, start), record))
+            start.tell(Event("train", trainer.progress.epoch, expected(trainer, start), record))
     except Stopped:
         return True
     except KeyboardInterrupt:
