@@ -38,6 +38,11 @@ NAMED = {  # what is wrong: the text that is replaced, which stands in one place
     "prior price halved where all statements take it": ("nats + choice)", "nats / 2 + choice)"),
     "the first block counted": ("counted = blocks[1:]", "counted = blocks"),
     "confidence not paid for by the blocks": ("(rate * errors + math.log(1 / delta)) / n", "(rate * errors) / n"),
+    "three histograms pay for one": ("events = parts * len(level.counts)", "events = parts"),
+    "price of the first prior left out of the levels": ("level.kl + level.nats,", "level.kl,"),
+    "networks before forgotten": ("GAMMA * bound + excess", "excess"),
+    "divergence of a level halved": ("kl = float(posterior.kl_by_group(log_std).sum())\n    with evaluating", "kl = 0.5 * float(posterior.kl_by_group(log_std).sum())\n    with evaluating"),
+    "networks before drawn from the posterior": ("    posterior.return_to_prior()\n    found = _errors(", "    found = _errors("),
     "prior price halved in the statements": ("formula(risk, kl + prior_nats, n", "formula(risk, kl + prior_nats / 2, n"),
 }  # fmt: skip
 

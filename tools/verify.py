@@ -13,6 +13,7 @@ certificate. A value more than 10⁻⁹ above the number is refused too: it does
 Exit code: 0 if all files are consistent, 1 if one violates a rule, 2 if one is not a certificate at all.
 """
 
+import itertools
 import json
 import math
 import re
@@ -31,7 +32,7 @@ PI = Decimal("3.14159265358979323846264338327950288419716939937510582097494459")
 FIELDS = "format statements delta n loss seed prior_source caveats notes budget measured hashes versions digest"
 KINDS = {Decimal: "a finite number", str: "a text", list: "a list"}
 LABELS = ("heuristic", "estimated", "certified")  # from worst to best
-Inputs = dict[str, Any]  # decimals, and the text of a histogram or of blocks
+Inputs = dict[str, Any]  # decimals, and the text of a histogram, of blocks or of levels
 
 
 # The formulas. `above(p)` functions return True only if p is certainly not below the true value.
@@ -171,6 +172,26 @@ def progressive_bound(x: Inputs) -> Callable[[Decimal], bool]:
     return lambda value: value >= min(Decimal(1), truth * (1 + MARGIN))
 
 
+def levels_of(text: str) -> list[tuple[list[Decimal], list[str]]]:
+    """Each level's n, kl, nats, values and bins, and its histograms."""
+    parts = (level.split(";") for level in text.split(" / "))
+    return [([Decimal(number) for number in part[:5]], part[5:]) for part in parts]
+
+
+def recursive_bound(x: Inputs) -> Callable[[Decimal], bool]:
+    """`recursive`: B_1 = kl⁻¹(risk, …), then B_t = B_(t−1)/2 − 1/2 + Σ over three histograms of kl⁻¹(risk, …)/2, between 0 and 1."""
+    bound = Decimal(0)
+    for (n, kl_, nats, values, bins), histograms in levels_of(x["levels"]):
+        events, terms = x["parts"] * len(histograms), []
+        cost = (kl_ + nats + ln_xi(n) + (events / x["delta_bound"]).ln()) / n
+        for counts in histograms:
+            risk = measured_risk(bins, counts, values, x["delta_draws"] / events)
+            terms.append(smallest_above(lambda p, q=risk, c=cost: above_inverse_kl(p, q, c), Decimal("1e-30")))  # type: ignore[misc]
+        bound = terms[0] if len(terms) == 1 else (bound - 1 + sum(terms)) / 2
+        bound = min(Decimal(1), max(Decimal(0), bound))
+    return lambda value: value >= min(Decimal(1), bound * (1 + MARGIN))
+
+
 def unbounded(x: Inputs) -> Decimal:
     """`unbounded (cgf)`, `unbounded (paper)`."""
     nats: Decimal = x["kl"] + x["prior_nats"] + x["confidence_nats"]
@@ -192,7 +213,7 @@ def objective_with_eta(x: Inputs) -> Decimal:
 
 MEASURED = {"kl": kl_bound, "bernstein": bernstein_bound}
 PROVED = MEASURED | {"disintegrated": disintegrated_bound, "counted rows": held_out_bound, "test set": held_out_bound}
-PROVED |= {"progressive": progressive_bound}
+PROVED |= {"progressive": progressive_bound, "recursive": recursive_bound}
 SUMS: dict[str, Callable[[Inputs], Decimal]] = {
     "unbounded (cgf)": unbounded,
     "unbounded (paper)": unbounded,
@@ -206,15 +227,16 @@ NAMES = {  # the inputs of each formula
     "counted rows": "errors n delta_bound",
     "test set": "errors n delta_bound",
     "progressive": "blocks n delta_bound",
+    "recursive": "levels parts n delta_draws delta_bound",
     "unbounded (cgf)": "risk kl prior_nats confidence_nats gamma n complexity",
     "unbounded (paper)": "risk kl prior_nats confidence_nats gamma n complexity",
     "training objective": "risk kl_term complexity",
     "training objective + η": "objective weights mean_size mean_variance gamma_min gamma_max n largest_kl largest_k delta groups",
 }
 RANGES: dict[str, tuple[str, Callable[[Decimal], bool]]] = {  # what the inputs with these names must be
-    "a whole number": ("n errors weights groups bins choices", lambda x: x == x.to_integral_value()),
+    "a whole number": ("n errors weights groups bins choices parts", lambda x: x == x.to_integral_value()),
     "positive": ("n values scale limit gamma gamma_min gamma_max weights groups confidence_nats", lambda x: x > 0),
-    "at least 1": ("bins choices", lambda x: x >= 1),
+    "at least 1": ("bins choices parts", lambda x: x >= 1),
     "at least 0": ("kl prior_nats errors mean_size mean_variance largest_kl largest_k", lambda x: x >= 0),
     "strictly between 0 and 1": ("u delta delta_draws delta_bound", lambda x: 0 < x < 1),
     "at most 10^10 (beyond it, 60 digits are too few here)": ("n", lambda x: x <= 10**10),
@@ -240,7 +262,29 @@ def out_of_range(bound: str, x: Inputs) -> list[str]:
         first, *counted = pairs_of(x["blocks"])
         if sum(rows for rows, _ in counted) != x["n"] or any(k > rows or rows < 1 for rows, k in (first, *counted)):
             wrong.append(("n", "the sum of all blocks but the first, none of which has more errors than rows"))
+    if bound == "recursive":
+        wrong += out_of_range_levels(x)
     return [f"rule 5: input {name} = {float(x[name])!r} must be {rule}" for name, rule in wrong]
+
+
+def out_of_range_levels(x: Inputs) -> list[tuple[str, str]]:
+    """Inputs of `recursive` for which its formula means nothing."""
+    levels = levels_of(x["levels"])
+    numbers = [n for (n, *_), _ in levels]
+    wrong = []
+    if numbers[0] != x["n"] or any(b >= a for a, b in itertools.pairwise(numbers)) or numbers[-1] < 1:
+        wrong.append(("n", "that of the first level, and levels must count fewer and fewer"))
+    if len(levels) > x["parts"] or [len(h) for _, h in levels] != [1] + (len(levels) - 1) * [3]:
+        wrong.append(
+            ("parts", "at least the number of levels, of which the first has one histogram and all others three")
+        )
+    for (_, _, _, values, bins), histograms in levels:
+        found = [pairs_of(counts) for counts in histograms]
+        if any(not 0 < values <= sum(count for _, count in h) or max(i for i, _ in h) > bins for h in found):
+            wrong.append(
+                ("parts", "that of levels whose values are positive, and no more than there are counts in the bins")
+            )
+    return wrong
 
 
 def wrong_value(bound: str, value: Decimal, x: Inputs) -> list[str]:
@@ -283,7 +327,7 @@ def delta_spent(statements: list[dict[str, Any]]) -> Decimal:
             events[event] = max(events[event], x["delta_bound"])
             draws += x["delta_draws"]
         elif bound in PROVED:
-            draws += x["delta_bound"]
+            draws += x["delta_bound"] + x.get("delta_draws", Decimal(0))
     return sum(events.values(), draws)
 
 
@@ -356,7 +400,19 @@ def read_blocks(text: Any) -> str:
     return str(text)
 
 
-TEXTS = {"counts": read_counts, "blocks": read_blocks}
+def read_levels(text: Any) -> str:
+    """Levels, "8;0.5;0.0;8.0;1;0:7 1:1 / …": rows, nats of divergence and of price, values, bins, histograms."""
+    typed(text, "levels", str)
+    number, names = r"[0-9]{1,300}(\.[0-9]{1,300})?(e[-+][0-9]{1,2})?", "levels are not written as they should be"
+    level = rf"[1-9][0-9]{{0,9}};{number};{number};{number};[1-9][0-9]{{0,8}};[0-9: ;]+"
+    for part in text.split(" / "):
+        expect(re.fullmatch(level, part) is not None, names)
+        for counts in part.split(";")[5:]:
+            read_counts(counts)
+    return str(text)
+
+
+TEXTS = {"counts": read_counts, "blocks": read_blocks, "levels": read_levels}
 
 
 def read_record(record: Any) -> tuple[list[dict[str, Any]], Decimal, Decimal, str]:

@@ -9,6 +9,7 @@ from torch import nn
 
 from pactrain.certification.after_training import certify_training
 from pactrain.certification.before_training import Described, doubts_before_training
+from pactrain.certification.recursive import judge
 from pactrain.distributions.prior import Prior
 from pactrain.problem.losses import AnyLoss
 from pactrain.rules.choose_units import in_units
@@ -77,7 +78,8 @@ def fit(
         accumulate: Pieces in which each batch goes through the network; less memory, the same steps.
         clip_norm: Largest norm of a step's gradient.
         certificate: "standard", from the posterior's divergence and its risk on the counted rows; or "progressive", for
-            classification: the network is judged by each block of the second half of the rows before it is trained on it.
+            classification: the network is judged by each block of the second half of the rows before it is trained on it; or
+            "recursive", likewise: what each part of the rows has taught is the prior for the next, and no row is lost to the bound.
         **unknown: Refused, with what replaces it.
 
     Returns:
@@ -93,7 +95,7 @@ def fit(
     """
     refuse(unknown, known=[name for name in fit.__annotations__ if name not in ("model", "data", "return", "unknown")])
     options = Options(
-        prior=prior, bound=bound, preset=preset, delta=delta, device=device, seed=seed, budget=budget,
+        prior=prior, bound="kl" if (bound, certificate) == ("auto", "recursive") else bound, preset=preset, delta=delta, device=device, seed=seed, budget=budget,
         prior_data=prior_data, optimizer=optimizer, callbacks=callbacks, progress=progress, out=out, resume=resume,
         class_weight=class_weight, sample_weight=sample_weight, metrics=metrics or {},
         computing=Computing(precision=precision, accumulate=accumulate, clip_norm=clip_norm),
@@ -120,7 +122,7 @@ def _fit(
         with in_units(model, problem, rules=options.rules, prior=options.prior_spec, seed=options.seed) as scaled:
             start = look_at_start(model, scaled, options)
             run = Run.open(start, described.config)
-            trained = train(start, run.keeper)
+            trained = train(start, run.keeper, judge)
         certified = certify_training(trained, doubts, described)
         result = run.result(certified, _page, calibration=calibration, preprocess=described.preprocess)
         return run.written(result)

@@ -6,7 +6,7 @@ import mpmath
 import pytest
 from mpmath import mpf
 
-from pactrain.bounds.betting import STAKES, Histogram, mean_bound
+from pactrain.bounds.betting import STAKES, Histogram, mean_bound, risk_bound
 from tests.bounds.many_digits import inverse
 
 
@@ -54,3 +54,14 @@ def test_histograms() -> None:
     found = Histogram(32, {3: 10, 0: 490})
     assert (found.text, found.number, found.mean) == ("0:490 3:10", 500, 30 / 32 / 500)
     assert Histogram.read(32, "0:490 3:10") == Histogram(32, {0: 490, 3: 10})
+
+
+def test_chunks_that_are_smaller_than_the_largest_make_a_risk_larger() -> None:
+    text = "0:400 1:80 3:20"
+    whole = mean_bound(Histogram.read(32, text), 0.01)
+    assert risk_bound(32, text, 500.0, 0.01) == whole
+    assert risk_bound(32, text, 400.0, 0.01) == pytest.approx(1.25 * whole, rel=1e-12)
+    assert risk_bound(32, "32:500", 400.0, 0.01) == 1.0
+    for values in (0.0, 501.0):
+        with pytest.raises(ValueError, match="500 values cannot count as"):
+            risk_bound(32, text, values, 0.01)

@@ -22,6 +22,14 @@ from tests.certification.inputs import ETA, KL, MEASURED, UNBOUNDED
 from tests.oracle.formulas import VALUES
 
 CHUNKS = {"bins": 32, "counts": "0:150 2:300 5:250 30:2", "values": 690.5, "choices": 19}
+LEVELS: dict[str, Any] = {
+    "levels": "800;30.5;9.25;900.0;1;0:600 1:300 / 400;4.0;0.0;30.5;32;8:1 32:30;0:26 6:5;0:30 2:1 / 100;0.5;0.0;90.0;1;0:9 1:81;0:80 1:10;0:88 1:2",
+    "parts": 4,
+    "n": 800,
+    "delta_draws": 0.01,
+    "delta_bound": 0.04,
+}
+
 CASES = [
     ("kl", KL),
     ("kl", KL | {"scale": 9.2}),
@@ -35,6 +43,8 @@ CASES = [
     ("counted rows", {"errors": 7, "n": 90, "delta_bound": 0.01}),
     ("progressive", {"blocks": "90:1 225:5 224:4", "n": 449, "delta_bound": 0.05}),
     ("progressive", {"blocks": "8:8 3:3 2:1", "n": 5, "delta_bound": 0.01}),
+    ("recursive", LEVELS),
+    ("recursive", {**LEVELS, "levels": LEVELS["levels"].partition(" / ")[0]}),
     ("training objective", {"risk": 0.7, "kl_term": 0.2, "complexity": 0.05}),
     ("training objective + η", ETA),
 ]

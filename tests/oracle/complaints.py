@@ -72,7 +72,15 @@ def _labels(record: Mapping[str, Any], run: Run) -> Iterator[str]:
     allowed = min((LABELS.index(caveat["label"]) for caveat in record.get("caveats", ())), default=2)
     for s in record["statements"]:
         what, label = f"{s['bound']}, {s['when']}", LABELS.index(s["label"])
-        proven = s["bound"] in ("kl", "bernstein", "disintegrated", "counted rows", "test set", "progressive")
+        proven = s["bound"] in (
+            "kl",
+            "bernstein",
+            "disintegrated",
+            "counted rows",
+            "test set",
+            "progressive",
+            "recursive",
+        )
         if label > (2 if proven else 1 if "unb" in s["bound"] else 0):
             yield f"{what} is called {s['label']}"
         if label > allowed and s["bound"] != "test set":
@@ -130,8 +138,8 @@ def spent(statements: list[Mapping[str, Any]]) -> float:
             event = first if last[0].isdigit() else s["quantity"], s["predictor"], s["prior"]
             bounds[event] = max(bounds.get(event, 0.0), i["delta_bound"])
             total += i["delta_draws"]
-        elif kind in ("disintegrated", "counted rows", "test set", "progressive"):
-            total += i["delta_bound"]
+        elif kind in ("disintegrated", "counted rows", "test set", "progressive", "recursive"):
+            total += i["delta_bound"] + i.get("delta_draws", 0.0)
     return total + sum(bounds.values())
 
 

@@ -116,6 +116,21 @@ def _progressive(i: Mapping[str, Any]) -> float:
     return 1.0 if excess(1.0) <= 0 else float(brentq(excess, 0.0, 1.0, xtol=1e-15))
 
 
+def _recursive(i: Mapping[str, Any]) -> float:
+    """B_t = E_t + B_(t−1)/2 from the levels' histograms; the weights of F_1, F_2 and F_3 are the steps from −1/2 to 0, 1/2 and 1."""
+    bound = math.nan
+    for text in i["levels"].split(" / "):
+        n, kl, nats, values, bins, *histograms = text.split(";")
+        share = i["parts"] * len(histograms)
+        measured = {"bins": int(bins), "values": float(values), "delta_draws": i["delta_draws"], "choices": share}
+        cost = (float(kl) + float(nats) + math.log(share * xi(int(n)) / i["delta_bound"])) / int(n)
+        found = [kl_inverse(_risk(measured | {"counts": counts}), cost) for counts in histograms]
+        excess = -0.5 + 0.5 * found[0] + (0.5 * found[1] + 0.5 * found[2] if len(found) > 1 else math.nan)
+        bound = found[0] if len(found) == 1 else excess + 0.5 * bound
+        bound = min(1.0, max(0.0, bound))
+    return bound
+
+
 def _unbounded(i: Mapping[str, float]) -> float:
     return i["risk"] + (i["kl"] + i["prior_nats"] + i["confidence_nats"]) / (i["gamma"] * i["n"]) + i["complexity"]
 
@@ -143,6 +158,7 @@ VALUES: dict[str, Callable[..., float]] = {
     "counted rows": _test_set,
     "test set": _test_set,
     "progressive": _progressive,
+    "recursive": _recursive,
     "unbounded (cgf)": _unbounded,
     "unbounded (paper)": _unbounded,
     "training objective": _objective,

@@ -32,6 +32,7 @@ from pactrain.bounds.moment import Average, Moment
 from pactrain.bounds.moments import ConstantMoment, casado, gamma_free
 from pactrain.bounds.prior_price import step_price
 from pactrain.bounds.progressive import progressive_bound
+from pactrain.bounds.recursive import Level, levels_text, recursive_bound
 from pactrain.bounds.single_draw import disintegrated
 from pactrain.certification.statement import FORMULAS
 from pactrain.certification.unbounded_loss import GAMMA_GRID
@@ -168,6 +169,15 @@ ONE_GAMMA = Unbounded(N, DELTA, moment=of_normals(GAMMAS), gamma_min=0.6, gamma_
 BY_LARGEST = Unbounded(N, DELTA, moment=of_normals(GAMMAS), average="max", gamma_min=0.6, gamma_max=0.6)
 BY_K = Unbounded(N, DELTA, moment=of_normals(GAMMAS), mode="paper")  # γ follows from the divergence, here a constant
 
+
+def two_levels(risk: float, kl: float, *, first: float = 0.5) -> float:
+    """A recursive bound: the networks before are e^NATS equally bad ones, which answer independently, and the luckiest of them on half
+    of the examples is judged by that half: F_1, F_2 and F_3 follow from its error there."""
+    found = [coin_counts(x, 10**8) for x in (1 - 0.5 * (1 - risk), risk, 0.5 * risk)]
+    levels = [Level(2 * N, 0.0, 0.0, 1e8, 1, (coin_counts(first, 10**8),)), Level(N, kl, 0.0, 1e8, 1, tuple(found))]
+    return FORMULAS["recursive"](levels=levels_text(levels), parts=2, n=2 * N, **SPLIT)
+
+
 SIMULATIONS: dict[str, Simulation] = {
     "kl": coin(KL(N, DELTA)),
     "classic": coin(Classic(N, DELTA)),
@@ -252,6 +262,16 @@ SIMULATIONS: dict[str, Simulation] = {
         lambda r: FORMULAS["progressive"](blocks=f"30:1 150:{round(150 * r)}", n=150, delta_bound=DELTA),
         lambda r: FORMULAS["progressive"](blocks=f"30:1 150:{round(75 * r)}", n=150, delta_bound=DELTA),
     ),
+    "recursive, one level": divergence(
+        "recursive.recursive_bound", coins, 0.5,
+        lambda r, kl: recursive_bound([Level(N, kl, 0.0, 1e8, 1, (coin_counts(r, 10**8),))], 1, 1e-9, DELTA),
+    ),
+    "recursive, unpaid divergence": Simulation(
+        "statement: recursive", coins, 0.5, lambda r: two_levels(r, NATS), lambda r: two_levels(r, 0.0)
+    ),
+    "recursive, networks before forgotten": Simulation(
+        "statement: recursive", coins, 0.5, lambda r: two_levels(r, NATS), lambda r: two_levels(r, NATS, first=0.0)
+    ),
     "stated loss, cgf": normal("statement: unbounded (cgf)", partial(best_gamma, form="cgf")),
     "stated loss, paper": normal("statement: unbounded (paper)", partial(best_gamma, form="paper")),
 }  # fmt: skip
@@ -268,6 +288,8 @@ PARTS = {
     "bernstein.bernstein_square": "a constant of bernstein_bound",
     "progressive.blocks_text": "writes numbers as text",
     "progressive.read_blocks": "reads them back",
+    "recursive.levels_text": "writes numbers as text",
+    "recursive.read_levels": "reads them back",
     "prior_price.step_price": "a price in nats; the sum over all steps is tested below",
     "prior_price.priced_prior": "a price in nats, and the prior that it pays for",
     "moment.gammas_between": "picks points of a grid",

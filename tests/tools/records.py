@@ -11,7 +11,7 @@ from pactrain import PactrainError
 from pactrain.certification.statement import Statement
 
 LABELS = ("certified", "estimated", "heuristic")  # from best to worst
-PROVEN = ("kl", "bernstein", "disintegrated", "counted rows", "test set", "progressive")
+PROVEN = ("kl", "bernstein", "disintegrated", "counted rows", "test set", "progressive", "recursive")
 PREDICTORS = ("randomised predictor", "one drawn network", "mean network")
 
 
@@ -84,6 +84,27 @@ def progressive_inputs(rng: random.Random, n: int | None = None) -> dict[str, An
     return {"blocks": " ".join(f"{m}:{k}" for m, k in blocks), "n": n, "delta_bound": delta(rng)}
 
 
+def recursive_inputs(rng: random.Random, n: int | None = None) -> dict[str, Any]:
+    n = n or count(rng, 40)
+    sizes = [n, *sorted(rng.sample(range(1, n), min(n - 1, rng.randint(0, 3))), reverse=True)]
+    levels, parts = [], len(sizes) + rng.choice([0, 0, 2])
+    for i, size in enumerate(sizes):
+        found = histogram(rng)
+        text = [found["counts"], *(_as_many(rng, found) for _ in range(2))][: 3 if i else 1]
+        numbers = [str(size), repr(nats(rng)), repr(nats(rng)), repr(found["values"]), str(found["bins"])]
+        levels.append(";".join([*numbers, *text]))
+    return {
+        "levels": " / ".join(levels), "parts": parts, "n": n, "delta_draws": delta(rng), "delta_bound": delta(rng),
+    }  # fmt: skip
+
+
+def _as_many(rng: random.Random, found: dict[str, Any]) -> str:
+    """Another histogram of as many values, in the same bins."""
+    number = sum(int(pair.split(":")[1]) for pair in found["counts"].split(" "))
+    ones = rng.randint(0, number)
+    return " ".join(f"{i}:{c}" for i, c in ((0, number - ones), (found["bins"], ones)) if c)
+
+
 def unbounded_inputs(rng: random.Random) -> dict[str, float]:
     return {
         "risk": rng.uniform(-5, 20), "kl": nats(rng), "prior_nats": nats(rng), "gamma": log_uniform(rng, 1e-3, 1e5),
@@ -111,6 +132,7 @@ INPUTS: dict[str, Callable[[random.Random], dict[str, Any]]] = {
     "counted rows": held_out_inputs,
     "test set": held_out_inputs,
     "progressive": progressive_inputs,
+    "recursive": recursive_inputs,
     "unbounded (cgf)": unbounded_inputs,
     "unbounded (paper)": unbounded_inputs,
     "training objective": objective_inputs,
@@ -133,6 +155,8 @@ def random_statement(rng: random.Random, n: int, budget: float, ceiling: str) ->
         inputs["errors"] = min(n, inputs["errors"])
     if bound == "progressive":
         inputs = progressive_inputs(rng, n)
+    if bound == "recursive":
+        inputs = recursive_inputs(rng, n)
     if bound != "test set" and not bound.startswith("training"):
         inputs["n"] = n
     inputs |= {key: budget * rng.uniform(0.4, 0.5) for key in ("delta_draws", "delta_bound") if key in inputs}

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 import pactrain
+from pactrain.bounds import KL
 from pactrain.rules.presets import AUTHORS
 from pactrain.training import closed_form_steps
-from pactrain.training.closed_form_steps import followed_weight
+from pactrain.training.closed_form_steps import SURROGATE, followed_weight
 from tests.zoo import build, rows
 
 
@@ -22,10 +23,22 @@ def test_warm_up_moves_the_stds_of_a_group_together() -> None:
 def test_the_weight_of_the_divergence_follows_the_divergence_of_the_posterior(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[float] = []
 
-    def watched(bound: Any, held_gamma: float, risk: float, kl: float) -> float:
+    def watched(bound: Any, held_gamma: float, risk: float, kl: float, errors: float | None) -> float:
         seen.append(kl)
-        return followed_weight(bound, held_gamma, risk, kl)
+        return followed_weight(bound, held_gamma, risk, kl, errors)
 
     monkeypatch.setattr(closed_form_steps, "followed_weight", watched)
     result = pactrain.fit(build("mlp"), rows(300), bound="kl", budget="5 epochs")
     assert seen == pytest.approx([r["kl"] for r in result.history], rel=0.02)
+
+
+def test_the_weight_is_that_of_the_errors_in_units_of_the_loss() -> None:
+    """It is the ratio of the two slopes of kl⁻¹(x, (KL + …)/n) at the share x of errors, the loss counting x/r times."""
+    bound, step = KL(10_000, 0.05), 1e-6
+    in_errors = (bound.value(0.12 + step, 900.0) - bound.value(0.12 - step, 900.0)) / (2 * step)
+    in_nats = (bound.value(0.12, 900.0 + 1e-3) - bound.value(0.12, 900.0 - 1e-3)) / 2e-3
+    expected = in_nats / (in_errors * 0.12 / 0.03)
+    assert followed_weight(bound, 1.0, 0.03, 900.0, 0.12) == pytest.approx(expected, rel=1e-4)
+    without_classes = followed_weight(bound, 1.0, 0.03, 900.0, None)
+    assert without_classes == pytest.approx(SURROGATE * bound.kl_weight(0.03, 900.0, 1.0))
+    assert followed_weight(bound, 1.0, 0.03, 900.0, 0.0) == without_classes

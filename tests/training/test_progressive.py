@@ -46,7 +46,7 @@ def test_random_labels_prove_nothing() -> None:
     x, y = rows(200)
     labels = torch.randint(int(y.max()) + 1, y.shape, generator=torch.Generator().manual_seed(3))
     result = pactrain.fit(build("mlp"), (x, labels), certificate="progressive", budget="150 epochs", preset=LOOSE)
-    assert result.metrics["train"]["accuracy"] > 0.55
+    assert result.metrics["train"]["accuracy"] > 0.5
     assert "Nothing is claimed" in str(result.certificate)
 
 

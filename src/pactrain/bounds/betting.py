@@ -14,6 +14,7 @@ as the factors on the right have the average 1.  So has the average of such prod
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from pactrain.bounds.kl import kl_inverse
 
@@ -79,6 +80,25 @@ def mean_bound(values: Histogram, delta: float) -> float:
     while bound * (1 + slack) < 1 and _log_wealth(pairs, bound * (1 + slack), ROUNDING) < -math.log(delta):
         slack *= 2
     return min(1.0, bound * (1 + slack))
+
+
+@lru_cache(maxsize=256)
+def risk_bound(bins: int, counts: str, values: float, delta: float) -> float:
+    """Upper bound of a risk on the counted examples from what was measured under noise.
+
+    bins:   of the histogram `counts`, in the words of a record.
+    values: examples measured, divided by the size of the largest chunk; its values are sums over chunks divided by that size.
+    delta:  probability with which it may fail.
+    """
+    found = Histogram.read(bins, counts)
+    if not 0 < values <= found.number:
+        raise ValueError(f"{found.number} values cannot count as {values}")
+    bound = mean_bound(found, delta)
+    if values == found.number:
+        return bound
+    return min(
+        1.0, math.nextafter(bound * found.number / values, math.inf)
+    )  # some chunks were smaller than the largest
 
 
 def _root(of: Callable[[float], float], low: float, high: float) -> float:

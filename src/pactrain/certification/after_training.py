@@ -15,6 +15,7 @@ from pactrain.certification.certify import Background, certify
 from pactrain.certification.data_checks import row_digests
 from pactrain.certification.in_units import losses_in_units, named_in_units, take_over, unit_remarks
 from pactrain.certification.progressive import progressive_certificate
+from pactrain.certification.recursive import recursive_certificate
 from pactrain.certification.risks import affordable_draws
 from pactrain.certification.statement import Caveat
 from pactrain.distributions.posterior import Posterior, Snapshot
@@ -61,7 +62,7 @@ def certify_training(trained: Trained, doubts: Sequence[Caveat], stated: Describ
     posterior, given = start.posterior, start.scaled.given
     if given.prior_rows is not None:
         posterior.prior_rows = torch.from_numpy(row_digests(given.prior_rows).view(np.int64))
-    buffers = [] if trained.blocks is not None else buffer_caveats(posterior.model, start.buffers)
+    buffers = [] if options.certificate == "progressive" else buffer_caveats(posterior.model, start.buffers)
     caveats = [*doubts, *buffers, *map(Caveat, trained.strange)]
     earlier = take_over(start.scaled.units, posterior, trained.trainer.stage1_end)
     certified_problem = replace(given, test=None) if trained.strange else given
@@ -110,7 +111,8 @@ def facts_of(
         "objective": dict(trained.objective),
         "target_unit": units.target,
         "loss_degree": units.degree,
-        "blocks": trained.blocks,
+        "blocks": trained.blocks if start.options.certificate == "progressive" else None,
+        "levels": trained.blocks if start.options.certificate == "recursive" else None,
     }
 
 
@@ -128,17 +130,15 @@ def certificate_of(
     """The certificate of a finished training, which `fit` makes and `pactrain verify RUN` makes again."""
     loss = losses_in_units(problem.loss, facts["target_unit"])
     reasons = [*caveats, *(Caveat(**c) for c in facts["caveats"])]
+    reasons = [c if isinstance(c, Caveat) else Caveat(c) for c in reasons]
+    told = {"delta": delta, "seed": seed, "caveats": reasons, "remarks": facts["remarks"]}
     if facts["blocks"] is not None:
-        return progressive_certificate(
-            posterior,
-            problem.batches,
-            loss,
-            [(n, errors) for n, errors in facts["blocks"]],
-            delta=delta,
-            seed=seed,
-            caveats=[c if isinstance(c, Caveat) else Caveat(c) for c in reasons],
-            remarks=facts["remarks"],
-        )
+        blocks = [(n, errors) for n, errors in facts["blocks"]]
+        return progressive_certificate(posterior, problem.batches, loss, blocks, **told)
+    if facts.get("levels") is not None:  # older runs have none
+        rows = problem.grown(len(problem.blocks)).batches.table
+        assert rows is not None
+        return recursive_certificate(posterior, rows, loss, facts["levels"], **told)
     made = certify(
         posterior,
         problem.batches,

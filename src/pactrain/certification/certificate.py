@@ -316,5 +316,5 @@ def spent_delta(statements: Sequence[Statement]) -> float:
             bounds[event] = max(bounds.get(event, spent), spent)
             draws += s.inputs["delta_draws"]
         elif s.bound in PROVEN:
-            draws += s.inputs["delta_bound"]
+            draws += s.inputs["delta_bound"] + s.inputs.get("delta_draws", 0.0)
     return sum(bounds.values()) + draws

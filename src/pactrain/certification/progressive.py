@@ -54,7 +54,7 @@ def progressive_certificate(
     model, constant = posterior.model, best_constant(batches, loss)
     with evaluating(model):
         initial = prior_caveats(posterior, batches, loss, constant, seed=seed, advice="build the network anew")
-    reasons = [*caveats, *data_caveats(batches), *_copies(batches), *_judged_together(model), *initial]
+    reasons = [*caveats, *data_caveats(batches), *copies(batches), *_judged_together(model), *initial]
     return Certificate(
         statements=tuple(_statements(blocks, reasons, constant, delta)),
         delta=delta,
@@ -81,7 +81,7 @@ def _statements(
     return [statement(ERROR, SEQUENCE, label, PROGRESSIVE, inputs, constant_answer=trivial)]
 
 
-def _copies(batches: Batches) -> list[Caveat]:
+def copies(batches: Batches) -> list[Caveat]:
     """A caveat if a block may hold copies of rows that the network was trained on before."""
     copies = copied_rows(batches.table) if batches.table is not None else []
     return (

@@ -28,7 +28,10 @@ _LEAST |= dict.fromkeys(
 )
 """Smallest possible value of an input, in every formula that has it."""
 
-_WHOLE = ("n", "errors", "weights", "groups", "bins", "choices")
+_WHOLE = ("n", "errors", "weights", "groups", "bins", "choices", "parts")
+
+NUMBER = r"\d{1,300}(?:\.\d{1,300})?(?:e[-+]\d{1,2})?"
+"""A number that is not negative, as Python writes it."""
 
 
 def check_record(values: Any) -> None:
@@ -64,6 +67,9 @@ def _input(name: str, x: Any, where: str) -> None:
             isinstance(x, str) and _are_blocks(x), f"blocks of {where} are not numbers of rows and errors: {x!r:.40}"
         )
         return
+    if name == "levels":
+        _expect(isinstance(x, str) and _are_levels(x), f"levels of {where} are not as they are written: {x!r:.40}")
+        return
     number = isinstance(x, int | float) and not isinstance(x, bool) and _finite(x)
     _expect(number, f"input {name} of {where} is not a number: {x!r:.40}")
     _expect(x >= _LEAST.get(name, -math.inf), f"input {name} of {where} cannot be {x!r}")
@@ -83,6 +89,17 @@ def _are_blocks(text: str) -> bool:
     if not re.fullmatch(r"[1-9]\d{0,14}:(0|[1-9]\d{0,14})( [1-9]\d{0,14}:(0|[1-9]\d{0,14}))*", text, re.ASCII):
         return False
     return all(int(errors) <= int(rows) for rows, errors in (part.split(":") for part in text.split(" ")))
+
+
+def _are_levels(text: str) -> bool:
+    """True for levels "8;0.5;0.0;8.0;1;0:7 1:1 / …": rows, two numbers of nats, values, bins, histograms."""
+    for part in text.split(" / "):
+        found = re.fullmatch(rf"[1-9]\d{{0,9}};{NUMBER};{NUMBER};{NUMBER};([1-9]\d{{0,8}});([0-9: ;]+)", part, re.ASCII)
+        if not found or not all(map(_is_histogram, found[2].split(";"))):
+            return False
+        if max(int(pair.split(":")[0]) for pair in re.split("[ ;]", found[2])) > int(found[1]):
+            return False
+    return True
 
 
 def _finite(value: Any) -> bool:

@@ -84,13 +84,14 @@ def measure_risks(
     progress: Callback,
 ) -> Risks:
     """Measure under at least `values` independent draws."""
-    scheme, chunks = _scheme(posterior, batches, loss)
+    scheme, chunks = scheme_of(posterior, batches, loss)
     layers = noisy_layers(posterior) if scheme == "examples" else []
-    table, index, passes, count, largest = _Table(measures, scheme == "examples"), 0, 0, 0.0, 1.0
+    table, index, passes, count, largest = Table(measures, scheme == "examples"), 0, 0, 0.0, 1.0
     while count / largest < values:
         for chunk in chunks():
             if index % distributed.world() == distributed.rank():  # the draw follows from the number, whoever makes it
-                table.add(*_values(posterior, chunk, loss, layers, seed, index))
+                source = generator(posterior.log_std.device, seed, "certify", index)
+                table.add(*values_at_draws(posterior, chunk, loss, layers, source))
             index += 1
         count = float(distributed.add_up(torch.tensor(float(table.count), device=posterior.log_std.device)))
         largest = distributed.largest(table.largest)
@@ -100,7 +101,7 @@ def measure_risks(
     return Risks(mean, histograms, count / largest, int(count) // passes, scheme)
 
 
-class _Table:
+class Table:
     """The sums over chunks of what is measured, or histograms where each example is a chunk of its own."""
 
     def __init__(self, measures: Sequence[Measure], alone: bool) -> None:
@@ -152,7 +153,7 @@ def affordable_draws(
     """As many draws as cost less than training did: with noise for each example a pass over the data gives n of
     them for the price of a forward pass, and more than a few hundred thousand hardly lower a bound."""
     with evaluating(posterior.model):
-        scheme, _ = _scheme(posterior, batches, loss)
+        scheme, _ = scheme_of(posterior, batches, loss)
     if scheme == "examples":
         drawn = convolved(noisy_layers(posterior))
         most = MOST_DRAWS if not drawn else min(MOST_DRAWS, MOST_NOISE // drawn)
@@ -163,7 +164,8 @@ def affordable_draws(
     return int(max(20, min(most, CHUNK_EXAMPLES // n, passes * (-(-n // CHUNK) if small else steps / max(1, epochs)))))
 
 
-def _scheme(posterior: Posterior, batches: Batches, loss: Loss) -> tuple[str, Callable[[], Iterator[Any]]]:
+def scheme_of(posterior: Posterior, batches: Batches, loss: Loss) -> tuple[str, Callable[[], Iterator[Any]]]:
+    """How draws are made, "examples" or "chunks", and what gives the examples accordingly."""
     first = next(iter(batches.ordered()))
     if not of_a_graph(first) and noise_once(posterior, first, loss):
         return "examples", batches.ordered
@@ -172,13 +174,13 @@ def _scheme(posterior: Posterior, batches: Batches, loss: Loss) -> tuple[str, Ca
 
 def first_measured(posterior: Posterior, batches: Batches, loss: Loss) -> Any:
     """The first examples that `measure_risks` passes through the network at once."""
-    return next(iter(_scheme(posterior, batches, loss)[1]()))
+    return next(iter(scheme_of(posterior, batches, loss)[1]()))
 
 
-def _values(
-    posterior: Posterior, chunk: Any, loss: Loss, layers: Sequence[Noisy], seed: int, index: int
+def values_at_draws(
+    posterior: Posterior, chunk: Any, loss: Loss, layers: Sequence[Noisy], source: torch.Generator
 ) -> tuple[Tensor, Tensor | None]:
-    source = generator(posterior.log_std.device, seed, "certify", index)
+    """Losses and scores of a chunk: each example at a draw of its own where there are layers for that, otherwise all at one draw."""
     if layers:
         with noise_for_each_example(layers, source):
             return losses_of(posterior.model, chunk, loss)

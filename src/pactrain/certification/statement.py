@@ -3,15 +3,17 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import partial
+from itertools import pairwise
 from typing import Any, Literal
 
 from pactrain.bounds.bernstein import bernstein_bound
-from pactrain.bounds.betting import Histogram, mean_bound
+from pactrain.bounds.betting import Histogram, risk_bound
 from pactrain.bounds.eta import eta_paper
 from pactrain.bounds.held_out import clopper_pearson
 from pactrain.bounds.kl import kl_bound
 from pactrain.bounds.progressive import progressive_bound, read_blocks
+from pactrain.bounds.recursive import read_levels, recursive_bound
 from pactrain.bounds.single_draw import disintegrated
 from pactrain.runtime.errors import PactrainError
 
@@ -31,38 +33,33 @@ RANDOMISED, DRAWN, MEAN, PRIOR = "randomised predictor", "one drawn network", "m
 SEQUENCE = "one of the networks on the way"
 """The networks that were judged block by block, each with a probability in proportion to its block."""
 
-PROGRESSIVE = "progressive"
+PROGRESSIVE, RECURSIVE = "progressive", "recursive"
 
 END = "end of training"
 
 ABOVE = "share of errors above "
 """Beginning of a quantity in regression; the size of the errors follows."""
 
-PROVEN = ("kl", "bernstein", "disintegrated", "counted rows", "test set", PROGRESSIVE)
+PROVEN = ("kl", "bernstein", "disintegrated", "counted rows", "test set", PROGRESSIVE, RECURSIVE)
 """Bounds whose statements may be certified: the others rest on quantities that can only be estimated."""
 
-COUNTING = ("kl", "bernstein", "disintegrated", "counted rows", PROGRESSIVE, "unbounded (cgf)", "unbounded (paper)")
+COUNTING = (
+    "kl",
+    "bernstein",
+    "disintegrated",
+    "counted rows",
+    PROGRESSIVE,
+    RECURSIVE,
+    "unbounded (cgf)",
+    "unbounded (paper)",
+)
 """Bounds about the counted training examples."""
 
 MEASURED = ("kl", "bernstein")
 """Bounds of a risk that was measured with draws."""
 
 Inputs = dict[str, Any]
-"""Numbers, and histograms and blocks as text."""
-
-
-@lru_cache(maxsize=256)
-def risk_bound(bins: int, counts: str, values: float, delta: float) -> float:
-    """Upper bound of a risk on the counted examples from what was measured under noise (`Risks`)."""
-    found = Histogram.read(bins, counts)
-    if not 0 < values <= found.number:
-        raise ValueError(f"{found.number} values cannot count as {values}")
-    bound = mean_bound(found, delta)
-    if values == found.number:
-        return bound
-    return min(
-        1.0, math.nextafter(bound * found.number / values, math.inf)
-    )  # some chunks were smaller than the largest
+"""Numbers, and histograms, blocks and levels as text."""
 
 
 def _measured(
@@ -121,6 +118,13 @@ def _progressive(blocks: str, n: int, delta_bound: float) -> float:
     return progressive_bound(found, delta_bound)
 
 
+def _recursive(levels: str, parts: int, n: int, delta_draws: float, delta_bound: float) -> float:
+    found = read_levels(levels)
+    if found[0].n != n or any(b.n >= a.n for a, b in pairwise(found)):
+        raise ValueError(f"the levels {levels} do not count fewer and fewer of {n} examples")
+    return recursive_bound(found, parts, delta_draws, delta_bound)
+
+
 FORMULAS: dict[str, Callable[..., float]] = {
     "kl": partial(_measured, _kl),
     "bernstein": partial(_measured, bernstein_bound),
@@ -130,6 +134,7 @@ FORMULAS: dict[str, Callable[..., float]] = {
     "counted rows": _test_set,
     "test set": _test_set,
     PROGRESSIVE: _progressive,
+    RECURSIVE: _recursive,
     "training objective": _objective,
     "training objective + η": _objective_eta,
 }

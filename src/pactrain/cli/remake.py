@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from pactrain.bounds.recursive import Level
 from pactrain.certification.after_training import certificate_of
 from pactrain.certification.certificate import Certificate
 from pactrain.cli.build import read_config, rebuild, reload_task
@@ -58,6 +59,11 @@ class Rebuilt:
     task: Task
     blocks: list[tuple[int, int]]  # number of examples and errors of each block, as the run has noted them
 
+    def certified_rows(self) -> int:
+        """Number of all rows, in blocks or not."""
+        rows = self.problem.grown(len(self.problem.blocks)).batches.table
+        return 0 if rows is None else len(rows)
+
     @property
     def trained_on(self) -> Problem:
         """The problem with all examples that the run was trained on."""
@@ -75,7 +81,7 @@ def rebuilt(run: Path, *, root: Path | None, outside: Outside) -> Rebuilt:
         batch_size=AUTO.batch,
         device=torch.device("cpu"),
         prior_data=config["prior_data"],
-        progressive=config["certificate"] == "progressive",
+        certificate=config["certificate"],
         seed=config["seed"],
     )
     problem = read_problem(posterior.model, task.train, task.test, reading)
@@ -117,8 +123,10 @@ def recertify(
     found = rebuilt(run, root=root, outside=outside)
     if with_test and found.task.test is None:
         raise DataError("the run held no test rows out, so there is no test set to judge the mean network by")
-    if with_test and found.blocks:
-        raise DataError("a progressive certificate takes the whole of δ, so the test set can state nothing beside it")
+    if with_test and found.config["certificate"] != "standard":
+        raise DataError(
+            "a progressive or recursive certificate takes the whole of δ, so the test set can state nothing beside it"
+        )
     facts = found.metrics["certificate"] | {"draws": draws, "objective": {}, "test": with_test}
     return certificate_of(
         found.posterior,
@@ -196,7 +204,10 @@ def _other_price(found: Rebuilt) -> list[str]:
 def _other_blocks(found: Rebuilt) -> list[str]:
     """Says if the run's blocks do not hold as many examples as those that its data gives."""
     sizes = [n for n, _ in found.blocks]
-    if sizes == [len(block) for block in found.problem.blocks[: len(sizes)]]:
+    levels = [Level.read(text).n for text in found.metrics["certificate"].get("levels") or ()]
+    parts, first = [len(block) for block in found.problem.blocks], found.certified_rows()
+    unseen = [first, *(sum(parts[i:]) for i in range(len(parts)))]
+    if sizes == parts[: len(sizes)] and levels == unseen[: len(levels)]:
         return []
     return ["the blocks that the run was judged by are not those that its data gives"]
 
@@ -250,6 +261,8 @@ def on_trust(run: Path) -> list[str]:
     config = read_config(run)
     if config["certificate"] == "progressive":
         return [noted, "the errors of each block, as the networks on the way are not kept"]
+    if config["certificate"] == "recursive":
+        return [noted, "the divergence and the errors of each level, as the networks on the way are not kept"]
     if not config["prior_data"]:
         return [noted]
     return [noted, "that the prior's network was trained on its own part of the rows alone"]

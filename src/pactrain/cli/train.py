@@ -51,7 +51,7 @@ class ModelOptions:
 
     heading: ClassVar = "model"
     model: str | None = None
-    """mlp, mlp:600-600-600 (widths), linear; gcn, gat, sage, appnp for graphs; cnn9, cnn13, cnn15, vgg13, vgg19, resnet18, resnet34, densenet121 for images, with options as in resnet18:width=0.25,norm=group; or FILE.py:FUNCTION, a function of (inputs, outputs) that returns a torch module.  By default mlp; linear for free text, gcn for graphs."""
+    """mlp, mlp:600-600-600 (widths), linear; gcn, gat, sage, appnp for graphs; cnn5, cnn9, cnn13, cnn15, vgg4, vgg13, vgg19, resnet18, resnet34, densenet121 for images, with options as in resnet18:width=0.25,norm=group; or FILE.py:FUNCTION, a function of (inputs, outputs) that returns a torch module.  By default mlp; linear for free text, gcn for graphs."""
     loss: str | None = None
     """cross_entropy, hinge, mse, l1, huber, log_cosh, quantile or quantile:LEVEL; by default from the target."""
     augment: Literal["none", "flip_crop", "flip", "crop"] = "none"
@@ -84,8 +84,8 @@ class CertificateOptions:
     """What is proved at the end about the network's errors on new data.  A proof can be vacuous: true, but too weak to be of use."""
 
     heading: ClassVar = "certificate"
-    certificate: Literal["standard", "progressive"] = "standard"
-    """progressive: the network is judged by each block of rows before it is trained on it; no test rows are needed (classification)."""
+    certificate: Literal["standard", "progressive", "recursive"] = "standard"
+    """progressive: the network is judged by each block of rows before it is trained on it; no test rows are needed (classification).  recursive: for a network that starts from nothing, what each part of the rows has taught is the prior for the next."""
     delta: float = 0.05
     """Probability with which the certificate may fail: 0.05 means 95 % confidence."""
     bound: str = "auto"

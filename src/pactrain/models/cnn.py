@@ -1,4 +1,4 @@
-"""The plain convolutional networks of the paper for 32×32 images: 3×3 filters, ReLU, max-pooling, no normalisation."""
+"""The plain convolutional networks of the paper for 32×32 images, and a small one: 3×3 filters, ReLU, max-pooling, no normalisation."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -9,6 +9,7 @@ HIDDEN = (1024, 512)
 """Widths of the fully connected layers before the last."""
 
 BLOCKS: dict[int, Sequence[Sequence[int]]] = {
+    5: ((32,), (64,)),
     9: ((32, 64), (128, 128), (256, 256)),
     13: ((32, 64), (128, 128), (256,) * 3, (512,) * 3),
     15: ((32, 64), (128, 128), (256,) * 4, (512,) * 4),
@@ -17,10 +18,10 @@ BLOCKS: dict[int, Sequence[Sequence[int]]] = {
 
 
 def cnn(layers: int = 9, *, classes: int = 10, channels: int = 3, width: float = 1.0) -> nn.Sequential:
-    """Build CNN9, CNN13 or CNN15 for 32×32 images.
+    """Build CNN5, CNN9, CNN13 or CNN15 for 32×32 images.
 
     Args:
-        layers: 9, 13 or 15.
+        layers: 5, 9, 13 or 15.
         classes: Number of outputs.
         channels: Channels of an image.
         width: Factor on the width of every hidden layer.

@@ -20,9 +20,11 @@ SIDE, SMALLEST = 32, 8
 """Side of the images that the networks take; smaller ones get a black frame, and fewer pixels are no image."""
 
 FAMILIES: dict[str, tuple[Callable[..., nn.Sequential], int]] = {
+    "cnn5": (cnn, 5),
     "cnn9": (cnn, 9),
     "cnn13": (cnn, 13),
     "cnn15": (cnn, 15),
+    "vgg4": (vgg, 4),
     "vgg13": (vgg, 13),
     "vgg19": (vgg, 19),
     "resnet18": (resnet, 18),

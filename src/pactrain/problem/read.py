@@ -24,6 +24,9 @@ FIRST_HALF, START, COUNTED_BLOCKS = 0.5, 0.4, 10
 """For the progressive certificate: part of the rows that it does not count, part of them that is trained on first, and
 blocks of the rows that it counts."""
 
+PARTS = 6
+"""Parts of the rows for a recursive certificate, each as large as all before it."""
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -83,7 +86,7 @@ class Reading:
         device: Where the data goes.
         trained_on: From the loss that is measured to the one that is trained on.
         prior_data: Part of the examples on which the prior is trained.
-        progressive: True if the examples are to be met block by block.
+        certificate: "progressive" or "recursive" if the examples are to be met block by block.
         seed: Chooses these examples, and the order of blocks.
         class_weight: Weights of the classes in the loss.
         sample_weight: Weights of the training rows in the loss.
@@ -95,7 +98,7 @@ class Reading:
     device: torch.device
     trained_on: Callable[[Loss], Loss] = lambda loss: loss
     prior_data: float = 0.0
-    progressive: bool = False
+    certificate: str = "standard"
     seed: int = 0
     class_weight: ClassWeight | None = None
     sample_weight: Any = None
@@ -136,8 +139,8 @@ def read_problem(model: nn.Module, data: Any, test: Any, reading: Reading) -> Pr
     if batches.table is not None:
         sample = next(batches.ordered())
     problem = Problem(batches, held_out, sample, loss, reading.trained_on(loss), metrics=reading.metrics)
-    if reading.progressive:
-        return in_blocks(problem, reading.seed)
+    if reading.certificate != "standard":
+        return in_blocks(problem, reading.certificate, reading.seed)
     return set_aside(problem, reading.prior_data, reading.seed) if reading.prior_data else problem
 
 
@@ -183,29 +186,38 @@ def first_part(prior_data: float, certificate: str) -> float:
     return FIRST_HALF if certificate == "progressive" else prior_data
 
 
-def in_blocks(problem: Problem, seed: int) -> Problem:
+def in_blocks(problem: Problem, certificate: str, seed: int) -> Problem:
     """Put the rows in random order, and keep all but the first of them back in blocks.
 
-    The first block belongs to the first half of the rows, the others make up the second half.
+    Of a progressive certificate, the first block belongs to the first half of the rows, the others make up the second half; of a
+    recursive one, each block is as large as all rows before it.
 
     Raises:
         DataError: The rows cannot be told apart, are too few, or have no classes to be wrong about.
     """
-    table = problem.batches.table
+    table, asked = problem.batches.table, f"certificate={certificate!r}"
     if table is None:
-        raise DataError(
-            'certificate="progressive" needs an (X, y) pair or a TensorDataset, whose rows can be told apart'
-        )
+        raise DataError(f"{asked} needs an (X, y) pair or a TensorDataset, whose rows can be told apart")
     if problem.loss.task != "classification":
-        raise DataError('certificate="progressive" counts wrong classes, and this is no classification; use "standard"')
-    n, half = len(table), round(FIRST_HALF * len(table))
-    start = round(START * n)
-    if not 0 < start < half < n:
-        raise DataError(f'certificate="progressive" needs at least 5 rows, and there are {n}')
-    ends = [half + (n - half) * i // COUNTED_BLOCKS for i in range(COUNTED_BLOCKS + 1)]
+        raise DataError(f'{asked} counts wrong classes, and this is no classification; use "standard"')
+    n = len(table)
+    ends, least = _halves(n) if certificate == "recursive" else _progressive_ends(n)
+    if n < least:
+        raise DataError(f"{asked} needs at least {least} rows, and there are {n}")
     order = torch.cat(split_numbers(n, FIRST_HALF, prior_seed(seed)))
-    first, *blocks = table.reordered(order).blocks([start, *ends])
+    first, *blocks = table.reordered(order).blocks(ends)
     return replace(problem, batches=first, blocks=tuple(blocks))
+
+
+def _progressive_ends(n: int) -> tuple[list[int], int]:
+    """Where blocks end, and the fewest rows that are enough."""
+    half = round(FIRST_HALF * n)
+    return [round(START * n), *(half + (n - half) * i // COUNTED_BLOCKS for i in range(COUNTED_BLOCKS + 1))], 5
+
+
+def _halves(n: int) -> tuple[list[int], int]:
+    """The same for blocks of which each is as large as all before it."""
+    return [n >> level for level in range(PARTS)][::-1], 2**PARTS
 
 
 def read_batches(

@@ -1,6 +1,7 @@
 """Closed-form steps of the stds and the prior, and the weight of the divergence in them."""
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -21,26 +22,34 @@ GUESS_RISK, GUESS_KL = 0.05, 0.1
 the start the KL is nearly zero, and the slopes there would tie the posterior to the prior for good."""
 
 FOLLOW = 4.0
-"""How far from that first weight the bound's own slopes may lead."""
+"""How far below that first weight the bound's own slopes may lead.  Not above: they are steepest where the KL is nearly zero, and would keep
+it there."""
 
 SURROGATE = 0.5
-"""Weight of the KL relative to the slopes at the clipped loss: the error, which is what people want bounded, is about three
-times the clipped cross-entropy where training ends and pays for more nats than it.  Picked on MNIST."""
+"""Weight of the KL relative to the slopes at the loss that is trained on, where the share of errors is not known."""
 
 
 def first_weight(bound: Bound, held_gamma: float) -> float:
     """The weight of the divergence at the γ that is held, or by the bound's slopes where training may end."""
-    return _weight(bound, held_gamma, GUESS_RISK, GUESS_KL * bound.n)
+    return _weight(bound, held_gamma, GUESS_RISK, GUESS_KL * bound.n, None)
 
 
-def followed_weight(bound: Bound, held_gamma: float, risk: float, kl: float) -> float:
-    """The weight at the present point: the bound's slopes there, within a factor of the first weight."""
+def followed_weight(bound: Bound, held_gamma: float, risk: float, kl: float, errors: float | None = None) -> float:
+    """The weight at the present point: the bound's slopes there, at most the first weight, and not far below it.
+
+    The 0-1 error is what people want bounded.  With its share x under noise, and the loss that is trained on at r, the bound's slopes are
+    taken at x, and a unit of loss counts as x/r units of error (García-Pérez et al. 2025).
+    """
     first = first_weight(bound, held_gamma)
-    return min(max(_weight(bound, held_gamma, risk, kl), first / FOLLOW), first * FOLLOW)
+    return min(max(_weight(bound, held_gamma, risk, kl, errors), first / FOLLOW), first)
 
 
-def _weight(bound: Bound, held_gamma: float, risk: float, kl: float) -> float:
-    return (1.0 if bound.holds_gamma else SURROGATE) * bound.kl_weight(risk, kl, held_gamma)
+def _weight(bound: Bound, held_gamma: float, risk: float, kl: float, errors: float | None) -> float:
+    if bound.holds_gamma:
+        return bound.kl_weight(risk, kl, held_gamma)
+    if errors is None or errors <= 0 or risk <= 0:
+        return SURROGATE * bound.kl_weight(risk, kl, held_gamma)
+    return bound.kl_weight(errors, kl, held_gamma) * risk / errors
 
 
 PRIOR_GROWTH = 1.0
@@ -99,9 +108,23 @@ def curvature_step(
     return value
 
 
-def follow_bound(curvature: CurvatureStds, bound: Bound, held_gamma: float, risk: float) -> None:
-    """Let the divergence weigh what a bound for losses in [0, 1] makes of it at the present point."""
+def follow_bound(
+    curvature: CurvatureStds,
+    bound: Bound,
+    held_gamma: float,
+    risk: float,
+    *,
+    seed: int,
+    errors_now: Callable[[], float | None],
+) -> None:
+    """Let the divergence weigh what a bound for losses in [0, 1] makes of it at the present point.
+
+    risk:       mean of the loss that is trained on.
+    seed:       of a draw of the weights, at which errors are counted.
+    errors_now: the share of errors at the weights that are in place; None where there are no classes.
+    """
     if not bound.holds_gamma:
-        curvature.rest()
+        with curvature.drawn(seed):
+            errors = errors_now()
         kl = float(curvature.posterior.kl_by_group().sum())
-        curvature.kl_weight = followed_weight(bound, held_gamma, risk, kl)
+        curvature.kl_weight = followed_weight(bound, held_gamma, risk, kl, errors)

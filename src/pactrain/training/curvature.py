@@ -57,9 +57,8 @@ class CurvatureStds:
         self.flat = FlatWeights(posterior)
         self.blocks = Blocks(posterior.group_slices, self.flat.means)
         self._set_precisions()
-        self.curvature = torch.empty_like(self.flat.means)
-        for at, precision in zip(posterior.group_slices, self.precisions, strict=True):
-            self.curvature[at] = first * kl_weight * precision  # the data's information to begin with
+        self.curvature, self.first = torch.empty_like(self.flat.means), first
+        self._forget()
         size = 0 if moves == "none" else len(self.curvature)
         self.first_moment = torch.zeros(size, dtype=self.curvature.dtype, device=self.curvature.device)
         self.second_moment = torch.zeros_like(self.first_moment if moves == "adam" else self.first_moment[:0])
@@ -68,6 +67,25 @@ class CurvatureStds:
         found = kernels(self.curvature.dtype, self.curvature.device.type, moves) if worth and moves != "none" else None
         self._kernels = found if distributed.largest(found is None) == 0 else None  # all processes alike
         self._drawn_now = False  # is the scratch of a network of one block still as drawing has left it: 1/std², ε/std?
+        self.rest()
+
+    @torch.no_grad()
+    def _forget(self) -> None:
+        """Begin with what the prior knows: the data's information is a small part of the prior's."""
+        start = self.first * self.kl_weight
+        if self.posterior.units is not None:
+            torch.mul(self._every_precision(), start, out=self.curvature)
+            return
+        for at, precision in zip(self.posterior.group_slices, self.precisions, strict=True):
+            self.curvature[at] = start * precision
+
+    @torch.no_grad()
+    def restart(self) -> None:
+        """Begin anew from a prior that has changed, and that may have a std for each weight."""
+        self._set_precisions()
+        self._forget()
+        self.first_moment.zero_()
+        self.second_moment.zero_()
         self.rest()
 
     # -- blocks ----------------------------------------------------------------------------------------------------
@@ -87,10 +105,10 @@ class CurvatureStds:
 
     def _precision(self, at: slice, groups: range, scratch: Tensor) -> Tensor:
         """1/prior_std² in a block: one number, or written out where the block spans groups."""
+        if self._all_precisions is not None:
+            return self._all_precisions[at]
         if len(groups) == 1:
             return self._group_precisions[groups[0]]
-        if self._all_precisions is not None:
-            return self._all_precisions
         for group in groups:
             here = self.posterior.group_slices[group]
             scratch[max(0, here.start - at.start) : here.stop - at.start].fill_(self.precisions[group])
@@ -113,7 +131,7 @@ class CurvatureStds:
             if keep:
                 noise.mul_(root)
 
-        if self._kernels is None:
+        if self._kernels is None or self.posterior.units is not None:
             self._for_blocks(work, seed)
             self._drawn_now = keep
         else:
@@ -136,7 +154,7 @@ class CurvatureStds:
         self.flat.take_grads()
         distributed.average(self.flat.grads)
         numbers, noise_ready = self._numbers(rate, step), self._drawn_now
-        if self._kernels is not None and stds:
+        if self._kernels is not None and stds and self.posterior.units is None:
             self._for_groups(self._kernels.update, numbers)
             return
         v, moves, clear = self._vectors(), self.moves, self.moves != "none" and self.flat.adds_up
@@ -166,13 +184,21 @@ class CurvatureStds:
 
     @torch.no_grad()
     def _set_precisions(self) -> None:
-        """1/prior_std² of each group; for a network of one block, where calls count most, also of each weight."""
+        """1/prior_std² of each group; for a network of one block, where calls count most, also of each weight, and where the prior
+        has a unit for each."""
         precisions = torch.exp(-2 * self.posterior.prior_log_std.detach().double())
         self.precisions: list[float] = precisions.tolist()
         flat = self.flat.means
         self._group_precisions = precisions.to(flat).unbind()
-        small = self.blocks.only_one
-        self._all_precisions = spread(precisions.to(flat), flat, self.posterior.group_slices) if small else None
+        written_out = self.blocks.only_one or self.posterior.units is not None
+        self._all_precisions = self._every_precision() if written_out else None
+
+    def _every_precision(self) -> Tensor:
+        """1/prior_std² of each weight."""
+        posterior = self.posterior
+        at_groups = torch.exp(-2 * posterior.prior_log_std.detach().double())
+        each = spread(at_groups.to(self.flat.means), self.flat.means, posterior.group_slices)
+        return each if posterior.units is None else each / posterior.units.square()
 
     @torch.no_grad()
     def update_prior(self) -> None:

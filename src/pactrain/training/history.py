@@ -7,7 +7,7 @@ from pactrain.bounds.base import Bound
 from pactrain.distributions.posterior import Posterior
 from pactrain.problem.module_modes import batch_norms, batch_statistics, evaluating
 from pactrain.problem.read import Problem
-from pactrain.problem.scores import measure, own_scores
+from pactrain.problem.scores import evaluate, measure, own_scores
 from pactrain.runtime.seeds import derive
 
 Record = dict[str, Any]
@@ -65,6 +65,11 @@ class Measurement:
         )
         terms = {"bound": total, "gamma": gamma, "kl_term": kl_term, "complexity": complexity}
         return {"risk": risk, **measured, **terms}
+
+    def training_errors(self) -> float | None:
+        """The share of wrong classes on the training rows that are measured, by the weights that are in place; None without classes."""
+        scores = evaluate(self.posterior.model, self._train, self.loss)
+        return 1 - scores["accuracy"] if "accuracy" in scores else None
 
     def _scores(self, view: Iterable[Any]) -> Record:
         model = self.posterior.model

@@ -28,7 +28,7 @@ from pactrain.training.gradient_steps import OptimizerFactory
 from pactrain.training.precision import Computing
 from pactrain.training.schedule import Budget, parse_budget
 
-CERTIFICATES = ("standard", "progressive")
+CERTIFICATES = ("standard", "progressive", "recursive")
 
 __all__ = ["Budget", "Callback", "ClassWeight", "Computing", "Metrics", "OptimizerFactory", "Options", "Rules"]
 
@@ -92,10 +92,12 @@ class Options:
             raise PactrainError("resume=True goes on with the run in a folder: say which with out=")
         if self.certificate not in CERTIFICATES:
             raise PactrainError(f"certificate={self.certificate!r} is not known; use one of {', '.join(CERTIFICATES)}")
-        if self.certificate == "progressive" and self.prior_data:
+        if self.certificate != "standard" and self.prior_data:
             raise PactrainError(
-                "prior_data goes with the standard certificate; the progressive one needs no prior of its own"
+                f"prior_data goes with the standard certificate; the {self.certificate} one needs no prior of its own"
             )
+        if self.certificate == "recursive" and (self.bound != "kl" or self.rules.stds != "curvature"):
+            raise PactrainError('certificate="recursive" goes with bound="kl" and preset="auto"; leave both out')
         taken = sorted(set(self.metrics) & set(OURS))
         if taken:
             raise PactrainError(f"metrics named {', '.join(taken)} are measured anyway; give yours other names")
@@ -154,7 +156,7 @@ class Options:
             device=self.where,
             trained_on=partial(training_loss, self.bound),
             prior_data=self.prior_data,
-            progressive=self.certificate == "progressive",
+            certificate=self.certificate,
             seed=self.seed,
             class_weight=self.class_weight,
             sample_weight=self.sample_weight,

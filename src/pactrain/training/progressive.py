@@ -23,6 +23,10 @@ from pactrain.training.trainer import Trainer
 EPOCHS = 0.15
 """Epochs of a training on one more block, in units of those of the rules: with eleven blocks, about as much as one training."""
 
+RATE = 0.1
+"""Rate at which it starts, relative to that of the first training.  At the full rate a block undoes more than it teaches (MNIST, 600-600-600, 20 epochs:
+1.8 % errors after the first training, 2.3 % in the mean of those after it)."""
+
 
 def meet_block(trainer: Trainer, start: Start) -> None:
     """Count the errors of the network as it is on the next block, which it has not seen.
@@ -44,7 +48,9 @@ def meet_block(trainer: Trainer, start: Start) -> None:
     start.tell(Event("block", len(met), len(problem.blocks), {"examples": n, "errors": errors}))
 
 
-def go_on(trainer: Trainer, start: Start, moment: Moment, std: float, *, blocks: int) -> None:
+def go_on(
+    trainer: Trainer, start: Start, moment: Moment, std: float, *, blocks: int, budget: Budget | None = None
+) -> None:
     """Make a trainer ready for so many blocks, from the state that it has.
 
     Args:
@@ -53,6 +59,7 @@ def go_on(trainer: Trainer, start: Start, moment: Moment, std: float, *, blocks:
         moment: The scan of the prior.
         std: The std at which the prior was placed.
         blocks: How many blocks it is to be trained on.
+        budget: What it may take; by default a part of a whole training.
     """
     now = start.grown(blocks)
     plan = replace(
@@ -60,9 +67,9 @@ def go_on(trainer: Trainer, start: Start, moment: Moment, std: float, *, blocks:
         bound=bound_of(now, moment, std),
         untrained=now.untrained,
         gamma=HeldGamma(trainer.held_gamma),
-        budget=_budget(now, to_come=start.blocks - blocks + 1),
+        budget=budget or _budget(now, to_come=start.blocks - blocks + 1),
     )
-    trainer.go_on(now.problem, plan)
+    trainer.go_on(now.problem, plan, rate=RATE if budget is None else 1.0)
 
 
 def expected_epochs(trainer: Trainer, start: Start) -> int:
@@ -79,4 +86,4 @@ def _budget(now: Start, *, to_come: int) -> Budget:
 def _epochs(options: Options, steps: int) -> int:
     """The most epochs of a training on one more block, with so many steps in each."""
     most, whole = options.limit.epochs, options.rules.stage1_epochs(steps)
-    return math.ceil(EPOCHS * (whole if most is None else min(whole, most)))
+    return max(1, round(EPOCHS * (whole if most is None else min(whole, most))))

@@ -46,6 +46,7 @@ class Start:
         strength: How far the data may move the weights; None where γ does not follow from it.
         strengthened: True if faint layers were scaled first.
         buffers: Copies of the network's buffers before it saw the counted examples.
+        before: Examples that the prior has seen: those of the levels before, for a recursive certificate.
     """
 
     options: Options
@@ -57,6 +58,7 @@ class Start:
     strength: Strength | None
     strengthened: bool
     buffers: dict[str, Tensor]
+    before: int = 0
 
     @property
     def problem(self) -> Problem:
@@ -65,8 +67,11 @@ class Start:
 
     @property
     def counted(self) -> int:
-        """Examples as the training objective counts them."""
-        return self.untrained.n * self.problem.batches.counts
+        """Examples as the training objective counts them: for a recursive certificate, all that the prior has not seen."""
+        n = self.untrained.n
+        if self.options.certificate == "recursive":
+            n += sum(len(block) for block in self.problem.blocks) - self.before
+        return n * self.problem.batches.counts
 
     @property
     def blocks(self) -> int:
@@ -74,12 +79,13 @@ class Start:
         return len(self.problem.blocks)
 
     def grown(self, blocks: int) -> "Start":
-        """The start with so many of its blocks among the examples."""
+        """The start with so many of its blocks among the examples; those of the last were not seen before."""
         scaled = replace(self.scaled, given=self.scaled.given.grown(blocks), problem=self.problem.grown(blocks))
         batches = scaled.problem.batches
         n = self.untrained.n + sum(len(block) for block in self.problem.blocks[:blocks])
         untrained = replace(self.untrained, scores=self.untrained.scores | {"n": n}, steps=batches.steps or 1)
-        return replace(self, scaled=scaled, untrained=untrained)
+        before = n - len(self.problem.blocks[blocks - 1]) if 0 < blocks <= self.blocks else self.before
+        return replace(self, scaled=scaled, untrained=untrained, before=before)
 
     @property
     def tell(self) -> Callback:
@@ -158,7 +164,7 @@ def plan_of(start: Start, moment: Moment, std: float) -> Plan:
         gamma = replace(gamma, left_out=_left_out(start))
     give_memory_back()
     budget = options.limit.of(for_training(options, start.seconds))
-    if start.blocks:
+    if options.certificate == "progressive":
         budget = replace(budget, seconds=budget.seconds / 2)  # the other half is for training on the blocks
     return Plan(
         rules=rules,

@@ -30,7 +30,9 @@ class Progress:
     scores: Record = field(default_factory=dict)  # of the last look at the network
     done: bool = False
     seconds_before: float = 0.0  # of trainings on fewer blocks
-    blocks: list[tuple[int, int]] = field(default_factory=list)  # number of rows and errors of each block that was met
+    blocks: list[Any] = field(
+        default_factory=list
+    )  # of each that was met: number of rows and errors, or a level in words
 
 
 class Stateful(Protocol):

@@ -1,8 +1,8 @@
 """`train`: the whole training, with checkpoints from which it can be resumed."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from safetensors.torch import load as load_bytes
 from safetensors.torch import save as save_bytes
@@ -18,8 +18,10 @@ from pactrain.runtime.events import Event
 from pactrain.runtime.trained_models import TRAINED
 from pactrain.training.history import Record
 from pactrain.training.objective_terms import objective_terms
+from pactrain.training.plan import Plan
 from pactrain.training.prior_scan import MomentStore
 from pactrain.training.progressive import expected_epochs, go_on, meet_block
+from pactrain.training.recursive import Judge, back_to_first_prior, budget_of, epochs_of_parts, judge_level, rebase
 from pactrain.training.start import Start, place_prior, plan_of
 from pactrain.training.trainer import Stopped, Trainer
 
@@ -35,8 +37,8 @@ class Trained:
         interrupted: True if the user stopped it.
         objective: Terms of the training objective at the end of stage 1, and the constants of η.
         strange: A sentence if the network treats data in other units differently; empty otherwise.
-        blocks: Number of examples and errors of each block that the network was judged by before it was trained on it; None
-            where training does not go block by block.
+        blocks: Number of examples and errors of each block that the network was judged by before it was trained on it (or, for a
+            recursive certificate, each level in the words of the record); None where training does not go block by block.
     """
 
     start: Start
@@ -45,7 +47,7 @@ class Trained:
     interrupted: bool
     objective: dict[str, float]
     strange: list[str]
-    blocks: list[tuple[int, int]] | None
+    blocks: list[Any] | None
 
 
 class Keeper(MomentStore, Protocol):
@@ -90,12 +92,13 @@ class NotKept:
         return None
 
 
-def train(start: Start, keeper: Keeper) -> Trained:
+def train(start: Start, keeper: Keeper, judge: Judge) -> Trained:
     """Place the prior, run the two stages, go on with block after block, and bring the network to the state that is measured.
 
     Args:
         start: Where training starts.
         keeper: Where the run is kept; a run that was kept there goes on.
+        judge: Measures the levels of a recursive certificate.
 
     Returns:
         The training at its end, its network still in the units that it was trained in.
@@ -105,24 +108,45 @@ def train(start: Start, keeper: Keeper) -> Trained:
     """
     model, blocks = start.posterior.model, start.blocks
     moment, std = place_prior(start, keeper)
-    trainer = Trainer(start.posterior, start.problem, plan_of(start, moment, std))
+    prior_mean, recursive = start.posterior.prior_mean.clone(), start.options.certificate == "recursive"
+    trainer = Trainer(start.posterior, start.problem, _plan(start, moment, std))
     if met := round(distributed.from_first(keeper.blocks())[0]):
-        go_on(trainer, start, moment, std, blocks=met)
+        _go_on(trainer, start, moment, std, met)
     if keeper.checkpoint() is not None:
         TRAINED.add(model)  # the checkpoint's weights are trained, in units, even if reading the rest fails
     history = _restored(trainer, keeper)
     TRAINED.add(model)
-    with dropping(model, dropout_rate(model) if blocks else None):
+    with dropping(model, dropout_rate(model) if blocks and not recursive else None):
         interrupted = _run(trainer, history, keeper, start)
         while not interrupted and (met := len(trainer.progress.blocks)) < blocks:
-            meet_block(trainer, start)
-            go_on(trainer, start, moment, std, blocks=met + 1)
+            if recursive:
+                judge_level(trainer, start, judge)
+            else:
+                meet_block(trainer, start)
+            _go_on(trainer, start, moment, std, met + 1)
             interrupted = _run(trainer, history, keeper, start)
     end = start.grown(len(trainer.progress.blocks))
     _settle(trainer, end.problem)
+    if recursive:
+        judge_level(trainer, start, judge)
+        back_to_first_prior(start.posterior, prior_mean)
     objective = objective_terms(trainer, history)
     strange = end.scaled.units.doubts(model, end.problem, end.scaled.given)
     return Trained(end, trainer, history, interrupted, objective, strange, trainer.progress.blocks if blocks else None)
+
+
+def _plan(start: Start, moment: Moment, std: float) -> Plan:
+    """The plan for the first training."""
+    plan = plan_of(start, moment, std)
+    return replace(plan, budget=budget_of(start, 1)) if start.options.certificate == "recursive" else plan
+
+
+def _go_on(trainer: Trainer, start: Start, moment: Moment, std: float, blocks: int) -> None:
+    """Make a trainer ready for so many blocks; the levels of a recursive certificate have the posterior before as their prior."""
+    recursive = start.options.certificate == "recursive"
+    if recursive:
+        rebase(start.posterior)
+    go_on(trainer, start, moment, std, blocks=blocks, budget=budget_of(start, blocks + 1) if recursive else None)
 
 
 def _restored(trainer: Trainer, keeper: Keeper) -> list[Record]:
@@ -143,11 +167,12 @@ def _restored(trainer: Trainer, keeper: Keeper) -> list[Record]:
 
 def _run(trainer: Trainer, history: list[Record], keeper: Keeper, start: Start) -> bool:
     """Run the stages; True if the user interrupted them."""
+    expected = epochs_of_parts if start.options.certificate == "recursive" else expected_epochs
     try:
         for record in trainer.epochs():
             history.append(record)
             keeper.keep(record, trainer)
-            start.tell(Event("train", trainer.progress.epoch, expected_epochs(trainer, start), record))
+            start.tell(Event("train", trainer.progress.epoch, expected(trainer, start), record))
     except Stopped:
         return True
     except KeyboardInterrupt:

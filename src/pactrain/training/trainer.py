@@ -66,6 +66,7 @@ class Trainer:
             self.optimizer = plan.optimizer(groups) if plan.optimizer else adam(groups, (plan.lr, rules.std_lr))
         self.base_rates = [float(group["lr"]) for group in self.optimizer.param_groups] if self.optimizer else []
         self.lr = self.rate = plan.lr
+        self.part = 1.0
 
     def _take(self, problem: Problem, plan: Plan) -> None:
         """What changes when there are more examples: they themselves, the bound, the pace."""
@@ -81,9 +82,10 @@ class Trainer:
         # The user's own loss is measured, where a clipped one is trained on.
         self._measured = Measurement(self.posterior, plan.bound, problem, seed=plan.seed)
 
-    def go_on(self, problem: Problem, plan: Plan) -> None:
-        """Be ready to train on more examples, from the state that was reached with fewer, at the same γ."""
+    def go_on(self, problem: Problem, plan: Plan, *, rate: float) -> None:
+        """Be ready to train on more examples, from the state that was reached with fewer, at the same γ and this part of the rate."""
         self._take(problem, plan)
+        self.part = rate
         p = self.progress
         self.stage1_end = None
         self.progress = Progress(
@@ -91,7 +93,10 @@ class Trainer:
         )
         if self.curvature is not None:
             self.curvature.kl_weight = first_weight(self.bound, self.held_gamma)
-            self.curvature.rest()
+            if self.posterior.units is None:
+                self.curvature.rest()
+            else:  # the prior has changed
+                self.curvature.restart()
 
     def _pace(self) -> Pace:
         walk = self.walker.walk if self.walker is not None else None
@@ -181,7 +186,14 @@ class Trainer:
         if self.curvature is not None and p.stage == 1:
             if self.steps_per_epoch >= PRIOR_STEPS or p.stage1_epochs + 1 >= self.pace.stage1_limit:
                 self.curvature.update_prior()
-            follow_bound(self.curvature, self.bound, self.held_gamma, total / max(1, count))
+            follow_bound(
+                self.curvature,
+                self.bound,
+                self.held_gamma,
+                total / max(1, count),
+                seed=derive(self.seed, "errors", p.epoch),
+                errors_now=self._measured.training_errors,
+            )
         return total / max(1, count)
 
     def step(self, batch: Any) -> float:
@@ -203,7 +215,7 @@ class Trainer:
     def _set_rate(self, index: int, now: float) -> None:
         if not self.rules.decay:
             return
-        factor = self.pace.rate_factor(self.progress, index, now)
+        factor = self.part * self.pace.rate_factor(self.progress, index, now)
         self.rate = self.lr * factor
         if self.optimizer is not None:
             for group, rate in zip(self.optimizer.param_groups, self.base_rates, strict=True):
