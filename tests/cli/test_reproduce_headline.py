@@ -27,7 +27,7 @@ def test_a_killed_headline_goes_on_in_the_middle_of_a_training(tmp_path: Path) -
         time.sleep(0.2)
     process.send_signal(signal.SIGKILL)
     process.communicate()
-    time.sleep(1.5)  # its worker ends by itself
+    time.sleep(3)  # its worker ends by itself
     shown = finish(tmp_path, *words, "--show")
     assert "unfinished" in shown
     assert not Store(tmp_path / "reproduce.sqlite").rows()

@@ -25,6 +25,8 @@ SHARES = (0.1, 0.25, 0.5, 1.0)
 class Headline(ImageRecipe):
     """CNN9 on all of CIFAR-10."""
 
+    network: str = "cnn9"
+    """The network: cnn9, vgg13, resnet18:norm=group, …"""
     methods: tuple[Method, ...] = ("auto", "authors", "adam", "adamw-grid")
     """What is trained, in this order; every method takes the same number of steps."""
     width: float | None = None
@@ -45,7 +47,14 @@ class Headline(ImageRecipe):
         draw.check_name(self.out)
         epochs = self.epochs or h.EPOCHS
         precision = None if self.precision == "fp32" else self.precision
-        declared = h.headline(self.scale, width=self.width, epochs=epochs, methods=self.methods, precision=precision)
+        declared = h.headline(
+            self.scale,
+            network=self.network,
+            width=self.width,
+            epochs=epochs,
+            methods=self.methods,
+            precision=precision,
+        )
         if self.images is not None:
             declared = declared.changed({"images": self.images})
         plan = h.plan_of(declared, seeds=self.seeds, unfinished=self.store.with_suffix(".unfinished"))
@@ -55,7 +64,7 @@ class Headline(ImageRecipe):
         most = max((t.steps for of in trainings.values() for t in of), default=0)
         steps = [round(share * most) for share in SHARES]
         lines = h.lines_of(trainings, steps)
-        show(screen, lines, steps, f"CNN9, {declared.common['width']:g} of its width, {epochs} epochs")
+        show(screen, lines, steps, f"{self.network}, width {declared.common['width']:g}, {epochs} epochs")
         for run in runs:
             if (error := rows[run.identity].error if run.identity in rows else None) is not None:
                 screen.print(

@@ -63,6 +63,7 @@ METHODS: dict[str, Callable[[int], dict[str, Settings]]] = {
 def headline(
     scale: Scale,
     *,
+    network: str = "cnn9",
     width: float | None = None,
     epochs: int = EPOCHS,
     methods: Sequence[str] = tuple(METHODS),
@@ -72,16 +73,17 @@ def headline(
 
     Args:
         scale: "paper" for the full width, "cpu" for half of it.
+        network: Name of the network.
         width: Factor on the width, if not that of the scale.
         epochs: Passes over the images.
         methods: Names from `METHODS`.
         precision: "bf16" trains under bfloat16 autocast.
     """
     curves = {name: settings for method in methods for name, settings in METHODS[method](epochs).items()}
-    common = {"data": "cifar10", "images": 50_000, "test_images": 10_000, "batch_size": 128, "network": "cnn9"}
+    common = {"data": "cifar10", "images": 50_000, "test_images": 10_000, "batch_size": 128, "network": network}
     common |= {"width": WIDTHS[scale] if width is None else width}
     common |= {} if precision is None else {"precision": precision}
-    return Curves("CNN9, test accuracy at equal steps", curves, {"": tuple(curves)}, common, {})
+    return Curves(f"{network}, test accuracy at equal steps", curves, {"": tuple(curves)}, common, {})
 
 
 def plan_of(declared: Curves, *, seeds: int, unfinished: Path) -> dict[str, list[Run]]:

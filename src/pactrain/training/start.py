@@ -183,9 +183,11 @@ def _left_out(start: Start) -> LeftOut | None:
 
 
 def _affordable(start: Start) -> float:
-    """Examples that may be scanned in a share of the budget's time, by what one pass over all of them took."""
-    rules = start.options.rules
-    passes = rules.scan_share * start.options.limit.seconds / max(start.seconds, 1e-9)
+    """Examples that may be scanned in a share of the budget, be it time or epochs: a pass over all of them took `start.seconds`, an
+    epoch of training counts as three."""
+    rules, limit = start.options.rules, start.options.limit
+    whole = min(limit.seconds / max(start.seconds, 1e-9), 3 * (limit.epochs or math.inf))
+    passes = rules.scan_share * whole
     return passes * start.untrained.n / (rules.draws * rules.std_points) if math.isfinite(passes) else math.inf
 
 
