@@ -1,5 +1,9 @@
 """The headline recipe: what it trains, how it goes on, and what its table says."""
 
+import os
+import signal
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -69,3 +73,20 @@ def test_the_best_of_the_grid_is_the_best_of_its_finished_settings() -> None:
     assert [line.name for line in h.lines_of(trainings, [5]) if line.best_of_grid] == ["adamw b"]
     assert h.lines_of(trainings, [6])[0].at == (None,)  # nothing has come so far
     assert h.best_of_grid({"auto": of(99.0)}) is None
+
+
+def test_a_training_that_was_stopped_by_hand_is_no_result(cifar: Path) -> None:
+    (run,) = h.plan_of(small("auto", epochs=300), seeds=1, unfinished=cifar / "unfinished")["auto"]
+
+    def press() -> None:
+        while not read_history(Path(run.folder) / "history.jsonl"):
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    hand = threading.Thread(target=press)
+    hand.start()
+    outcome = execute(run.task)
+    hand.join()
+    assert outcome.metrics is None
+    assert "was stopped by hand" in (outcome.error or "")
+    assert 0 < len(read_history(Path(run.folder) / "history.jsonl")) < 300
