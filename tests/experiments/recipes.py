@@ -30,6 +30,17 @@ def fails_on_tens(*, number: int, seed: int, seconds: float = 0.0, log: str | No
     return found
 
 
+def kept(*, seed: int, fail: bool, folder: str) -> dict[str, Any]:
+    """A run that counts its starts in its folder, and may fail."""
+    file = Path(folder) / "start"
+    file.parent.mkdir(exist_ok=True)
+    with file.open("a") as marks:
+        marks.write("1")
+    if fail:
+        raise ValueError("stopped")
+    return {"starts": len(file.read_text())}
+
+
 def dies(*, seed: int) -> dict[str, Any]:
     """A run that takes its worker with it, every time."""
     os.kill(os.getpid(), signal.SIGKILL)

@@ -78,3 +78,17 @@ def test_killed_three_times_a_plan_of_200_loses_nothing_and_repeats_nothing(func
         assert counts[str(wanted[identity].settings["number"])] == before  # never carried out again
     with sqlite3.connect(path) as db:
         assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_a_folder_to_go_on_from_is_removed_once_there_is_a_result(tmp_path: Path) -> None:
+    good, bad = (
+        Run("tests.experiments.recipes:kept", {"fail": fail}, folder=str(tmp_path / str(fail)))
+        for fail in (False, True)
+    )
+    assert good.identity == Run(good.function, good.settings).identity  # where it is kept is no part of what it is
+    rows = carry_out([good, bad], tmp_path / "s.sqlite", workers=1)
+    assert rows[0].metrics == {"starts": 1}
+    assert not Path(good.folder).exists()
+    assert (Path(bad.folder) / "start").read_text() == "1"
+    carry_out([bad], tmp_path / "s.sqlite", workers=1)
+    assert (Path(bad.folder) / "start").read_text() == "11"

@@ -37,8 +37,10 @@ def test_budget_is_shared_between_the_stages() -> None:
     assert Budget().epochs_of_stages(100, rules) == (100, 50)
 
 
-def test_little_time_leaves_less_to_the_scan() -> None:
+def test_a_small_budget_leaves_less_to_the_scan() -> None:
     def scanned(**limits: Any) -> int:
         return pactrain.fit(build("mlp"), rows(600), preset=AUTO.replace(fixed_epochs=60), **limits).moment.n_used
 
-    assert scanned(budget=1e-6) == FEWEST_SCANNED < scanned(budget="1 epoch")
+    assert (
+        scanned(budget=1e-6) == scanned(budget="1 epoch") == FEWEST_SCANNED < scanned() == scanned(budget="60 epochs")
+    )

@@ -4,18 +4,20 @@ import copy
 import math
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 
+from pactrain.baselines.checkpoint import Checkpoint, Record
 from pactrain.baselines.weight_noise import noisy
 from pactrain.problem.as_loss import as_loss
 from pactrain.problem.batches import Batches
 from pactrain.problem.dropout import dropping
 from pactrain.problem.input_types import as_network_takes
-from pactrain.problem.losses import AnyLoss, Loss, per_example
+from pactrain.problem.losses import AnyLoss, Loss
 from pactrain.problem.module_modes import restored_modes
 from pactrain.problem.read import read_batches
 from pactrain.problem.scores import Scores, evaluate
@@ -25,6 +27,7 @@ from pactrain.runtime.devices import choose_device
 from pactrain.runtime.errors import DataError, PactrainError, TrainingError
 from pactrain.runtime.seeds import derive, generator, own_randomness, seed_global
 from pactrain.runtime.trained_models import TRAINED
+from pactrain.training.precision import Computing
 
 LOOK = 20
 """Steps between two looks at the validation data, unless said otherwise."""
@@ -128,13 +131,14 @@ DEFAULTS = Settings()
 
 @dataclass(frozen=True)
 class Trained:
-    """How a plain training went: the scores at its end on the data it saw and, if it had any, on validation data."""
+    """How a plain training went: the scores at its end on the data it saw and, if it had any, on validation data; what was watched."""
 
     steps: int
     seconds: float
     train: Scores
     best_step: int | None = None
     validation: Scores | None = None
+    history: list[Record] = field(default_factory=list)
 
 
 def rank(scores: Scores) -> tuple[float, float]:
@@ -152,7 +156,9 @@ def train(
     validation: Any = None,
     stop_at: int | None = None,
     look: int = LOOK,
-    watch: Callable[[int], None] | None = None,
+    watch: Callable[[int], Record] | None = None,
+    keep: Path | None = None,
+    precision: str | None = None,
     seed: int = 0,
     device: str | torch.device = "auto",
 ) -> Trained:
@@ -166,7 +172,9 @@ def train(
         validation: Data by which the best weights are kept; the model ends with them, and the result has their step.
         stop_at: End after so many steps of the schedule: to train again on everything as long as was best.
         look: Steps between two measurements on `validation`.
-        watch: Called with the number of steps at every measurement.
+        watch: Called with the number of steps at every measurement; what it returns makes up the history.
+        keep: Folder for a checkpoint per epoch; a training that is found there goes on.  It goes without `validation`.
+        precision: As in `fit`.
         seed: Decides everything random.
         device: As in `fit`.
 
@@ -181,8 +189,10 @@ def train(
         >>> train(torch.nn.Linear(3, 2), (X, y), Settings(lr=0.1, steps=50)).train["accuracy"] > 0.9
         True
     """
-    started = time.monotonic()
-    where = choose_device(device)
+    if keep is not None and validation is not None:
+        raise PactrainError("keep= does not keep the best weights on validation data; leave out one of the two")
+    started, history = time.monotonic(), list[Record]()
+    where, how = choose_device(device), Computing(precision=precision)
     model.to(where)
     with own_randomness(where, seed), restored_modes(model):
         batches = _read(model, data, settings, where, "training")
@@ -200,20 +210,20 @@ def train(
         training_mode(model)
         TRAINED.add(model)  # its weights are no data-free prior mean any more
         with dropping(model, settings.dropout):
-            for step in _steps(model, batches, chosen, settings, length, until, seed, where):
+            for step in _steps(model, batches, chosen, settings, length, until, seed, where, how, keep, history):
                 if step % look and step != until:
                     continue
                 if best is not None:
                     best.look(step)
                 if watch is not None:
-                    watch(step)
+                    history.append(watch(step))
         if best is not None:
             model.load_state_dict(best.weights)
         scores = evaluate(model, batches.ordered(), chosen)
     seconds = time.monotonic() - started
     if best is None:
-        return Trained(until, seconds, scores)
-    return Trained(until, seconds, scores, best.step, best.scores)
+        return Trained(until, seconds, scores, history=history)
+    return Trained(until, seconds, scores, best.step, best.scores, history)
 
 
 def _read(model: nn.Module, data: Any, settings: Settings, device: torch.device, role: str) -> Batches:
@@ -235,12 +245,16 @@ def _steps(
     until: int,
     seed: int,
     device: torch.device,
+    how: Computing,
+    keep: Path | None,
+    history: list[Record],
 ) -> Iterator[int]:
     """Take the steps, telling the number taken after each."""
     weights = [p for p in model.parameters() if p.requires_grad]
     optimizer = settings.make_optimizer(weights)
     noise = generator(device, seed, "weight noise")
-    done, epoch = 0, 0
+    kept = None if keep is None else Checkpoint(keep, model, optimizer, noise, history)
+    done, epoch = (0, 0) if kept is None else kept.restore()
     while done < until:
         seed_global(derive(seed, "dropout", epoch))
         for batch in batches.epoch(derive(seed, "order", epoch)):
@@ -248,7 +262,7 @@ def _steps(
                 group["lr"] = settings.rate(done, length)
             optimizer.zero_grad(set_to_none=True)
             with noisy(weights, settings.noise, noise):
-                value = per_example(loss, model, batch).mean()
+                value = how.losses(loss, model, batch).mean()
                 value.backward()
             optimizer.step()
             done += 1
@@ -256,8 +270,10 @@ def _steps(
                 raise TrainingError(f"the loss became {value.item()} by step {done}; take a smaller learning rate")
             yield done
             if done >= until:
-                return
+                break
         epoch += 1
+        if kept is not None:
+            kept.keep(done, epoch)
 
 
 class _Best:

@@ -1,6 +1,7 @@
-"""Options that all recipes of `pactrain reproduce` share: where runs are carried out and results kept."""
+"""Options that recipes of `pactrain reproduce` share: where runs are carried out and results kept, sizes of recipes on images."""
 
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,9 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from pactrain.cli.output import console, write_result
 from pactrain.runtime.progress import Bar
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from pactrain.experiments.table_cells import CarryOut
 
 QUIET = ("store", "backend", "address", "workers", "data_root", "json_to", "out", "name")
@@ -55,3 +59,36 @@ class Recipe:
     def options(self) -> dict[str, Any]:
         """The options that shaped a result."""
         return {k: v for k, v in vars(self).items() if k not in QUIET}
+
+
+@dataclass
+class ImageRecipe(Recipe, ABC):
+    """Options of every recipe on images."""
+
+    name: tyro.conf.Suppress[str] = ""
+    scale: Literal["cpu", "paper"] = "cpu"
+    """cpu: a part of CIFAR-10 and narrow networks, for two cores.  paper: its sizes, for GPUs; torchrun shares out the trainings."""
+    seeds: int = 3
+    """Seeds: training images, initial weights and batches of their own."""
+    images: int | None = None
+    """Training images, if not those of the scale."""
+    epochs: int | None = None
+    """Epochs, if not those of the scale."""
+
+    def run(self) -> int:
+        """Carry it out."""
+        from pactrain.experiments.torchrun import is_first
+
+        screen = console(self.json_to, quiet=not is_first())
+        with Bar(screen) as bar:
+            values = self.result(screen, self.runner(bar))
+        write_result(self.json_to if is_first() else None, {"options": self.options(), **values})
+        return 0
+
+    @abstractmethod
+    def result(self, screen: "Console", carry_out: "CarryOut") -> dict[str, Any]:
+        """Run it, show it, and return it."""
+
+    def changes(self) -> dict[str, Any]:
+        """Settings that the options change in all cells."""
+        return {k: v for k in ("images", "epochs") if (v := getattr(self, k)) is not None}

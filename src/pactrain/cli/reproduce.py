@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from pactrain.cli.output import console, table, write_result
-from pactrain.cli.recipe import Recipe
-from pactrain.cli.reproduce_images import IMAGES, ImageRecipe, costs_shown
+from pactrain.cli.recipe import ImageRecipe, Recipe
+from pactrain.cli.reproduce_images import IMAGES, costs_shown
 from pactrain.runtime.progress import Bar
 
 if TYPE_CHECKING:

@@ -1,16 +1,13 @@
 """`pactrain reproduce` for the paper's tables and figures on images: options, and how results are shown."""
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import tyro
-
-from pactrain.cli.output import console, table, write_result
-from pactrain.cli.recipe import Recipe
-from pactrain.runtime.progress import Bar
+from pactrain.cli.output import table
+from pactrain.cli.recipe import ImageRecipe
+from pactrain.cli.reproduce_headline import Headline
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,39 +15,6 @@ if TYPE_CHECKING:
     from pactrain.experiments.k_scan import Ks
     from pactrain.experiments.table_cells import CarryOut
     from pactrain.experiments.tables import Score, Scores, Table
-
-
-@dataclass
-class ImageRecipe(Recipe, ABC):
-    """Options of every recipe on images."""
-
-    name: tyro.conf.Suppress[str] = ""
-    scale: Literal["cpu", "paper"] = "cpu"
-    """cpu: a part of CIFAR-10 and narrow networks, for two cores.  paper: its sizes, for GPUs; torchrun shares out the trainings."""
-    seeds: int = 3
-    """Seeds: training images, initial weights and batches of their own."""
-    images: int | None = None
-    """Training images, if not those of the scale."""
-    epochs: int | None = None
-    """Epochs, if not those of the scale."""
-
-    def run(self) -> int:
-        """Carry it out."""
-        from pactrain.experiments.torchrun import is_first
-
-        screen = console(self.json_to, quiet=not is_first())
-        with Bar(screen) as bar:
-            values = self.result(screen, self.runner(bar))
-        write_result(self.json_to if is_first() else None, {"options": self.options(), **values})
-        return 0
-
-    @abstractmethod
-    def result(self, screen: "Console", carry_out: "CarryOut") -> dict[str, Any]:
-        """Run it, show it, and return it."""
-
-    def changes(self) -> dict[str, Any]:
-        """Settings that the options change in all cells."""
-        return {k: v for k in ("images", "epochs") if (v := getattr(self, k)) is not None}
 
 
 @dataclass
@@ -118,6 +82,10 @@ class ImageFigure(ImageRecipe):
 
 
 IMAGES: dict[str, tuple[type[ImageRecipe], str]] = {
+    "headline": (
+        Headline,
+        "CNN9 on all of CIFAR-10 at equal steps: PAC-Bayes, the authors' stages, Adam, a grid of AdamW.",
+    ),
     "table-bounds": (ImageTable, "CNN9, CNN13 and CNN15 trained with our bound and with six others."),
     "table-cnn": (ImageTable, "VGG, ResNet, DenseNet: PAC-Bayes against searched SGD, Adam and AdamW."),
     "table-batch-size": (ImageTable, "The same methods with batches sixteen times as large."),
@@ -146,13 +114,15 @@ IMAGES: dict[str, tuple[type[ImageRecipe], str]] = {
 def costs_shown(screen: "Console") -> dict[str, Any]:
     """The recipes on images with their cost at both scales."""
     from pactrain.experiments.costs import cost_of
+    from pactrain.experiments.headline import headline
     from pactrain.experiments.image_figures import FIGURES
     from pactrain.experiments.image_tables import TABLES
 
     shown, found = [], {}
+    declared: dict[str, Any] = {**TABLES, **FIGURES, "headline": headline}
     for name, (kind, about) in IMAGES.items():
         seeds = kind(name=name).seeds
-        small, large = (cost_of({**TABLES, **FIGURES}[name](scale), seeds) for scale in ("cpu", "paper"))
+        small, large = (cost_of(declared[name](scale), seeds) for scale in ("cpu", "paper"))
         found[name] = {"about": about, "seeds": seeds, "cpu": small.to_dict(), "paper": large.to_dict()}
         cells = [f"{small.trainings}", f"{small.cpu_minutes:.0f}", f"{large.trainings:,}", f"{large.steps / 1e6:,.2f}"]
         shown.append([name, *cells, f"{large.operations / 1e18:,.2f}", f"{large.gpu_hours:,.0f}"])

@@ -92,7 +92,7 @@ class Loky:
         def calls() -> Iterator[Any]:
             for run in runs:
                 handed.append(run.identity)
-                yield delayed(_work)(run.identity, run.config)
+                yield delayed(_work)(run.identity, run.task)
 
         with parallel_config(backend="loky", inner_max_num_threads=1):
             # with n_jobs=1 joblib would use the driver's own process; as many as are pre-dispatched run at once
@@ -105,12 +105,12 @@ class Loky:
         """Nothing to do: idle processes end by themselves."""
 
 
-def _work(identity: str, config: dict[str, Any]) -> tuple[str, Outcome]:
+def _work(identity: str, task: dict[str, Any]) -> tuple[str, Outcome]:
     if not any(thread.name == _end_with_driver.__name__ for thread in threading.enumerate()):
         threading.Thread(
             target=_end_with_driver, args=(os.getppid(),), name=_end_with_driver.__name__, daemon=True
         ).start()
-    return identity, execute(config)
+    return identity, execute(task)
 
 
 def _end_with_driver(driver: int) -> None:
@@ -134,7 +134,7 @@ class Ray:
     def outcomes(self, runs: Sequence[Run]) -> Outcomes:
         """Ray itself tries a run again when its worker dies."""
         task = self.ray.remote(num_cpus=1, max_retries=ATTEMPTS - 1)(execute)
-        waiting = {task.remote(run.config): run for run in runs}
+        waiting = {task.remote(run.task): run for run in runs}
         try:
             while waiting:
                 for done in self.ray.wait([*waiting], num_returns=1)[0]:
@@ -178,7 +178,7 @@ class Dask:
 
     def outcomes(self, runs: Sequence[Run]) -> Outcomes:
         """Dask itself tries a run again when its worker dies."""
-        waiting = {self.client.submit(execute, run.config, pure=False): run for run in runs}
+        waiting = {self.client.submit(execute, run.task, pure=False): run for run in runs}
         try:
             for done in self.distributed.as_completed([*waiting], loop=self.client.loop):
                 yield waiting.pop(done), self._outcome(done)

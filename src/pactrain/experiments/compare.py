@@ -16,6 +16,7 @@ from pactrain.baselines.plain_training import Settings, train
 from pactrain.data.load import load
 from pactrain.data.task import Task
 from pactrain.experiments.backends import BackendName
+from pactrain.experiments.default_rules import with_rules
 from pactrain.experiments.plan import Run
 from pactrain.experiments.runner import carry_out
 from pactrain.experiments.store import Row, Store
@@ -237,7 +238,8 @@ class _Work:
 
     def run(self, function: Any, seed: int, kind: str, **settings: Any) -> Run:
         name = f"{function.__module__}:{function.__name__}"
-        return Run(name, {"problem": asdict(self.problem), **settings}, seed, self.digests[seed], kind)
+        data = with_rules(self.digests[seed]) if function is pacbayes else self.digests[seed]
+        return Run(name, {"problem": asdict(self.problem), **settings}, seed, data, kind)
 
     def trial(self, method: str, seed: int, settings: Settings) -> Run:
         return self.run(trial, seed, f"{method} search", settings=asdict(settings))

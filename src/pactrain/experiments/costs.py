@@ -24,6 +24,7 @@ from pactrain.models.image import image_model
 from pactrain.rules.constants import SCAN_SHARE
 from pactrain.rules.presets import rules_for
 from pactrain.training.history import between_looks, rows_measured
+from pactrain.training.schedule import parse_budget
 
 CPU_RATE = 30e9
 """Operations a second that a core of the machine these recipes were sized on gets out of the narrow networks."""
@@ -99,7 +100,8 @@ def _training(cell: Cell, part: float) -> Cost:
         passes, looks = images * s["epochs"], s["epochs"] * (s["images"] - images)
         return Cost(1, an_epoch * s["epochs"], each * (3 * passes + looks + s["test_images"]))
     rules = rules_for(s.get("preset", "auto"))
-    epochs = s["epochs"] or rules.stage1_epochs(an_epoch)
+    most = parse_budget(s.get("budget")).epochs or math.inf
+    epochs = s["epochs"] or int(min(most, rules.stage1_epochs(an_epoch)))
     passes = images * (epochs + s.get("stage2", 0))
     extra = (
         3 * SCAN_SHARE * images * epochs

@@ -20,6 +20,7 @@ from pactrain.baselines.grid_search import combinations
 from pactrain.baselines.plain_training import Settings, train
 from pactrain.data.glue import read_glue
 from pactrain.data.text import DEFAULT, embed
+from pactrain.experiments.default_rules import with_rules
 from pactrain.experiments.gnn import Grid
 from pactrain.experiments.paper import GLUE
 from pactrain.experiments.plan import Run
@@ -77,7 +78,8 @@ def _cell(task: str, repeats: int, candidates: list[dict[str, Any]], encoder: st
     digest = _digest(task)
 
     def run(function: str, repeat: int, more: dict[str, Any]) -> Run:
-        return Run(f"{__name__}:{function}", base | more, repeat, digest, kind=f"{task} {function}")
+        data = digest if function == "plain" else with_rules(digest)
+        return Run(f"{__name__}:{function}", base | more, repeat, data, kind=f"{task} {function}")
 
     return Cell(
         (task,),

@@ -17,6 +17,7 @@ from pactrain.baselines.grid_search import combinations
 from pactrain.baselines.plain_training import Settings, train
 from pactrain.data.graphs import NodeSetting, load_graph, with_split
 from pactrain.data.places import data_file
+from pactrain.experiments.default_rules import with_rules
 from pactrain.experiments.paper import GNN
 from pactrain.experiments.plan import Run
 from pactrain.experiments.table_cells import CarryOut, Cell, CellResult, Choose, compare, judged
@@ -73,7 +74,8 @@ def _cell(
     base = {"graph": graph, "model": model}
 
     def run(function: str, split: int, more: dict[str, Any]) -> Run:
-        return Run(f"{__name__}:{function}", base | more, split, digest, kind=f"{graph} {model} {function}")
+        data = digest if function == "plain" else with_rules(digest)
+        return Run(f"{__name__}:{function}", base | more, split, data, kind=f"{graph} {model} {function}")
 
     return Cell(
         (graph, model),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pactrain.bounds.moment import Moment
+from pactrain.experiments.headline import Training, best_of_grid
 from pactrain.experiments.image_figures import Curves
 from pactrain.experiments.k_scan import GAMMA1, Ks
 from pactrain.report.canvas import INK, MUTED, SERIES, SETTINGS, Format, logarithmic, rendered, stage_line
@@ -214,3 +215,24 @@ def _moment(axes: "Axes", run: Metrics) -> None:
     logarithmic(axes, k.tolist())
     axes.set(xlabel="prior standard deviation λ", ylabel="K̃(λ)")
     axes.legend(fontsize=9)
+
+
+def draw_headline(trainings: Mapping[str, Sequence[Training]]) -> "Figure":
+    """Test accuracy against steps, a line for each training; of AdamW's grid the best in colour."""
+    from matplotlib import rc_context
+
+    best = best_of_grid(trainings)
+    with rc_context(SETTINGS):
+        drawn = blank(6.4, 4.2)
+        axes, colours = drawn.add_subplot(), iter(SERIES)
+        for name, of in trainings.items():
+            rest = name.startswith("adamw ") and name != best
+            colour, label = (MUTED, None) if rest else (next(colours), name)
+            for training in of:
+                steps = [r["step"] for r in training.history]
+                scores = [100 * r["test"]["accuracy"] for r in training.history]
+                axes.plot(steps, scores, color=colour, label=label, linewidth=0.6 if rest else 1.7, alpha=0.8)
+                label = None
+        axes.set(xlabel="step", ylabel="test accuracy, %")
+        axes.legend(fontsize=9)
+    return drawn

@@ -25,6 +25,7 @@ class ImageTask:
         batch_size: Images per step; None for the usual number.
         augment: True to flip and crop.
         looks: "curves" keeps the history, "predictors" measures draws of the network too.
+        precision: "bf16" trains under bfloat16 autocast.
     """
 
     seed: int
@@ -35,6 +36,7 @@ class ImageTask:
     batch_size: int | None = None
     augment: bool = False
     looks: Looks = ""
+    precision: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,6 +52,7 @@ class PacBayes(ImageTask):
         momentum: Takes torch's SGD with the rate of the rules instead of Adam.
         counts: The paper's heuristic of counting augmented copies.
         rules: What else to change in the preset.
+        budget: The most that training may take, as in `fit`; the rules stay as they are.
     """
 
     epochs: int | None
@@ -62,6 +65,7 @@ class PacBayes(ImageTask):
     momentum: float | None = None
     counts: int = 1
     rules: Mapping[str, Any] | None = None
+    budget: str | None = None
 
     def stages(self) -> tuple[int | None, int]:
         """Epochs of the two stages."""
@@ -89,7 +93,7 @@ class Plain(ImageTask):
 
     Attributes:
         epochs: The most epochs.
-        optimizer, lr, momentum, weight_decay, noise, schedule: As in `baselines.plain_training.Settings`.
+        optimizer, lr, momentum, weight_decay, noise, dropout, schedule: As in `baselines.plain_training.Settings`.
         held_out: True to let a fifth of the images judge it once per epoch.
         stop_at: Ends it after so many steps.
     """
@@ -100,11 +104,12 @@ class Plain(ImageTask):
     momentum: float = 0.0
     weight_decay: float = 0.0
     noise: float = 0.0
+    dropout: float | None = None
     schedule: Literal["constant", "cosine"] = "constant"
     held_out: bool = False
     stop_at: int | None = None
 
     def settings(self) -> Settings:
         """What plain training takes of it."""
-        names = ("optimizer", "lr", "momentum", "weight_decay", "noise", "schedule", "batch_size", "epochs")
+        names = ("optimizer", "lr", "momentum", "weight_decay", "noise", "dropout", "schedule", "batch_size", "epochs")
         return Settings(**{name: getattr(self, name) for name in names})

@@ -8,6 +8,7 @@ import hashlib
 import math
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -28,40 +29,32 @@ from pactrain.problem.module_modes import evaluating
 from pactrain.problem.named_losses import LOSSES
 from pactrain.problem.read_data import as_batches
 from pactrain.problem.scores import Scores, evaluate
+from pactrain.rules.presets import AUTO
 from pactrain.rules.rules import Rules
+from pactrain.runs.folder import is_complete
+from pactrain.runs.reload import reload
 from pactrain.runtime.devices import choose_device
+from pactrain.runtime.errors import TrainingError
 from pactrain.runtime.seeds import derive
+from pactrain.training.history import HISTORY_EXAMPLES, rows_measured
 
 Pair = tuple[Tensor, Tensor]
 
 CLASSES = {"cifar10": 10, "cifar100": 100}
-CURVE_EXAMPLES = 2048
-"""Images on which the curves of plain training are measured, as many as `fit` takes for its own."""
-
 DRAWS = 20
 """Networks drawn to judge the randomised predictor and the ensemble."""
 
 
-def pac_bayes(**settings: Any) -> dict[str, Any]:
-    """Train by `fit` with the settings of `PacBayes`; the metrics."""
+def pac_bayes(*, folder: str | None = None, **settings: Any) -> dict[str, Any]:
+    """Train by `fit` with the settings of `PacBayes`, or go on with the training in a run folder; the metrics."""
     own = PacBayes(**settings)
     training, test = images_of(own.data, own.images, own.test_images, own.seed)
-    rules, (epochs, _) = own.chosen_rules(), own.stages()
     model = _model(own, training)
     untrained = _accuracy(model, test) if own.looks == "curves" else None
     started, cpu = time.perf_counter(), time.process_time()
-    result = fit(
-        model,
-        augmented(training, counts=own.counts) if own.augment else training,
-        prior=own.prior,
-        bound=own.bound,
-        preset=rules,
-        test=test if own.looks == "curves" else None,
-        seed=own.seed,
-        budget=f"{math.ceil(epochs / own.prior_data)} epochs" if own.prior_data and epochs else None,
-        prior_data=own.prior_data,
-        optimizer=None if own.momentum is None else _sgd(rules, own.momentum),
-    )
+    result = _fitted(own, model, training, test, folder)
+    if result.interrupted:
+        raise TrainingError("the training was stopped by hand; the next call starts it again or goes on with it")
     metrics = {"seconds": time.perf_counter() - started, "cpu_seconds": time.process_time() - cpu}
     metrics |= {key: result.metrics[key] for key in ("steps", "held_gamma", "learning_rate")}
     metrics |= {"test": _accuracy(model, test), "train": result.metrics["train"]["accuracy"]}
@@ -70,19 +63,41 @@ def pac_bayes(**settings: Any) -> dict[str, Any]:
     return metrics | (_predictors(result.posterior, test, own.seed) if own.looks == "predictors" else {})
 
 
+def _fitted(own: PacBayes, model: nn.Module, training: Pair, test: Pair, folder: str | None) -> Result:
+    if folder is not None and is_complete(Path(folder)):  # killed before its result was stored
+        return reload(Path(folder), model, None)
+    rules, (epochs, _) = own.chosen_rules(), own.stages()
+    prior_epochs = f"{math.ceil(epochs / own.prior_data)} epochs" if own.prior_data and epochs else None
+    return fit(
+        model,
+        augmented(training, counts=own.counts) if own.augment else training,
+        prior=own.prior,
+        bound=own.bound,
+        preset=rules,
+        test=test if own.looks == "curves" else None,
+        seed=own.seed,
+        budget=own.budget or prior_epochs,
+        prior_data=own.prior_data,
+        optimizer=None if own.momentum is None else _sgd(rules, own.momentum),
+        precision=own.precision,
+        out=folder,
+        resume=folder is not None,
+    )
+
+
 def _sgd(rules: Rules, momentum: float) -> Callable[[list[dict[str, Any]]], torch.optim.Optimizer]:
     lr = rules.lr or 1e-3
     return lambda groups: torch.optim.SGD(groups, lr=lr, momentum=momentum)
 
 
-def plain(**settings: Any) -> dict[str, Any]:
-    """Train plainly with the settings of `Plain`; the metrics."""
+def plain(*, folder: str | None = None, **settings: Any) -> dict[str, Any]:
+    """Train plainly with the settings of `Plain`, or go on with the training in a folder; the metrics."""
     own = Plain(**settings)
     everything, test = images_of(own.data, own.images, own.test_images, own.seed)
     training, validation = hold_out(everything, own.seed) if own.held_out else (everything, None)
     model = _model(own, everything)
-    curve = _Curve(model, everything, test, own.seed) if own.looks == "curves" else None
-    look = max(1, round(len(training[0]) / (own.batch_size or 64)))
+    look = max(1, round(len(training[0]) / (own.batch_size or AUTO.batch(len(training[0])))))
+    curve = _Curve(model, everything, test, own.seed, look) if own.looks == "curves" else None
     started, cpu = time.perf_counter(), time.process_time()
     trained = train(
         model,
@@ -92,11 +107,13 @@ def plain(**settings: Any) -> dict[str, Any]:
         stop_at=own.stop_at,
         look=look,
         watch=curve,
+        keep=None if folder is None else Path(folder),
+        precision=own.precision,
         seed=own.seed,
     )
     metrics: dict[str, Any] = {"seconds": time.perf_counter() - started, "cpu_seconds": time.process_time() - cpu}
     metrics |= {"steps": trained.steps, "test": _accuracy(model, test), "train": trained.train["accuracy"]}
-    return metrics | judged(trained) | ({"history": curve.records} if curve is not None else {})
+    return metrics | judged(trained) | ({"history": trained.history} if curve is not None else {})
 
 
 def _model(own: ImageTask, training: Pair) -> nn.Module:
@@ -150,25 +167,27 @@ def _accuracy(model: nn.Module, pair: Pair) -> float:
 
 
 class _Curve:
-    """Scores of plain training, epoch by epoch."""
+    """Scores of plain training, epoch by epoch, on the images that `fit` takes for its own."""
 
-    def __init__(self, model: nn.Module, training: Pair, test: Pair, seed: int) -> None:
-        self.model, self.records = model, list[dict[str, Any]]()
+    def __init__(self, model: nn.Module, training: Pair, test: Pair, seed: int, epoch_steps: int) -> None:
+        self.model, self.epoch_steps = model, epoch_steps
+        chosen = derive(seed, "history")
         self.parts = {
-            "train": (training[0][:CURVE_EXAMPLES], training[1][:CURVE_EXAMPLES]),
-            "test": (test[0][:CURVE_EXAMPLES], test[1][:CURVE_EXAMPLES]),
+            "train": _batches(training).subset(rows_measured(len(training[0])), chosen),
+            "test": _batches(test).subset(HISTORY_EXAMPLES, chosen),
         }
 
-    def __call__(self, step: int) -> None:
-        """Look at the network."""
-        scores = {name: _scores(self.model, pair) for name, pair in self.parts.items()}
-        self.records.append({"epoch": len(self.records) + 1, "stage": 1} | scores)
+    def __call__(self, step: int) -> dict[str, Any]:
+        """Measure the network after a step."""
+        scores = {name: evaluate(self.model, view, LOSSES["cross_entropy"]) for name, view in self.parts.items()}
+        return {"epoch": step // self.epoch_steps, "step": step, "stage": 1} | scores
 
 
 def _figure_data(result: Result) -> dict[str, Any]:
     """What figures are drawn from: the history, which group is what kind of layer, and the scan."""
     keys = (
         "epoch",
+        "step",
         "stage",
         "risk",
         "train",

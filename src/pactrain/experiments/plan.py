@@ -26,6 +26,8 @@ class Run:
     settings: its arguments, as JSON can hold them.
     data:     what identifies the data beyond the settings (the digest of a file, say); not passed on.
     kind:     runs of one kind take about as long as each other; by default those of one function.  Not part of the identity.
+    folder:   where the function, called with `folder=` then, keeps what it needs to go on after a stop; removed once the result is
+              stored.  Not part of the identity.
     """
 
     function: str
@@ -33,6 +35,7 @@ class Run:
     seed: int = 0
     data: str = ""
     kind: str = ""
+    folder: str = ""
 
     def __post_init__(self) -> None:
         """Refuse what could not be stored."""
@@ -60,6 +63,11 @@ class Run:
         }
 
     @property
+    def task(self) -> dict[str, Any]:
+        """What a worker gets."""
+        return self.config | ({"folder": self.folder} if self.folder else {})
+
+    @property
     def identity(self) -> str:
         """Fingerprint of the configuration, equal on every machine and in every session."""
         text = json.dumps(self.config, sort_keys=True, separators=(",", ":"))
@@ -76,17 +84,18 @@ class Outcome:
     versions: dict[str, str] = field(default_factory=dict)
 
 
-def execute(config: dict[str, Any]) -> Outcome:
+def execute(task: dict[str, Any]) -> Outcome:
     """Carry out one run in this process, on one thread.  Whatever it raises becomes the outcome's error."""
     started = time.perf_counter()
     metrics, error = None, None
     try:
-        function = _import(config["function"])
+        function = _import(task["function"])
+        kept = {"folder": task["folder"]} if "folder" in task else {}
         _one_thread()
         started = time.perf_counter()  # loading libraries is the worker's affair, once, and not the run's
-        metrics = json.loads(json.dumps(plain(function(seed=config["seed"], **config["settings"]))))
+        metrics = json.loads(json.dumps(plain(function(seed=task["seed"], **task["settings"], **kept))))
         if not isinstance(metrics, dict):
-            raise PactrainError(f"{config['function']} returned {type(metrics).__name__}, not a dict of metrics")
+            raise PactrainError(f"{task['function']} returned {type(metrics).__name__}, not a dict of metrics")
     except (Exception, SystemExit):
         metrics, error = None, traceback.format_exc()
     return Outcome(metrics, error, time.perf_counter() - started, versions())

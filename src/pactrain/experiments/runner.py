@@ -1,5 +1,6 @@
 """Carrying out a plan: what is finished is kept, what fails is recorded, what is left is done as workers get free."""
 
+import shutil
 import statistics
 from collections.abc import Iterable, Sequence
 from contextlib import closing
@@ -40,10 +41,17 @@ def carry_out(
             progress(tally.event())
             with closing(where.outcomes(list(todo.values()))) as outcomes:
                 for run, outcome in outcomes:
-                    kept.write(run, outcome)
+                    keep(kept, run, outcome)
                     progress(tally.event(run, outcome))
     rows = kept.of(wanted.values())
     return [rows[identity] for identity in wanted]
+
+
+def keep(store: Store, run: Run, outcome: Outcome) -> None:
+    """Store an outcome; a result makes what the run kept to go on superfluous."""
+    store.write(run, outcome)
+    if run.folder and outcome.error is None:
+        shutil.rmtree(run.folder, ignore_errors=True)
 
 
 class Tally:

@@ -17,6 +17,7 @@ from typing import Any
 
 from pactrain.baselines.grid_search import combinations, refit_length
 from pactrain.experiments import images
+from pactrain.experiments.default_rules import with_rules
 from pactrain.experiments.paper import Matrix
 from pactrain.experiments.plan import Run
 from pactrain.experiments.store import Row
@@ -118,7 +119,10 @@ class Cell:
         """A run with some more settings."""
         settings = {**self.settings, **more}
         kind = f"{settings['network']} {settings.get('optimizer') or settings.get('bound', 'layer')}"
-        return Run(f"{images.__name__}:{self.method}", settings, seed, images.digest_of(settings["data"]), kind=kind)
+        data = images.digest_of(settings["data"])
+        if self.method == "pac_bayes" and settings.get("preset", "auto") == "auto":
+            data = with_rules(data)
+        return Run(f"{images.__name__}:{self.method}", settings, seed, data, kind=kind)
 
 
 @dataclass(frozen=True)

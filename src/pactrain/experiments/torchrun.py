@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pactrain.experiments.plan import Run, execute
-from pactrain.experiments.runner import Tally
+from pactrain.experiments.runner import Tally, keep
 from pactrain.experiments.store import Row, Store
 from pactrain.runtime.events import Callback, silent
 
@@ -41,8 +41,8 @@ def carry_out_shared(plan: Sequence[Run], store: Store | str | Path, *, progress
     for run in list(wanted.values())[rank::world]:  # shares of the whole plan: what is left differs by when one looks
         if run.identity not in todo:
             continue
-        outcome = execute(run.config)
-        kept.write(run, outcome)
+        outcome = execute(run.task)
+        keep(kept, run, outcome)
         progress(tally.event(run, outcome))
     while True:
         rows = kept.of(wanted.values())

@@ -191,9 +191,11 @@ def _left_out(start: Start) -> LeftOut | None:
 
 
 def _affordable(start: Start) -> float:
-    """Examples that may be scanned in a share of the budget's time, by what one pass over all of them took."""
-    rules = start.options.rules
-    passes = SCAN_SHARE * max(0.0, start.options.left()) / max(start.seconds, 1e-9)
+    """Examples that may be scanned in a share of the budget, be it time or epochs: a pass over all of them took `start.seconds`, an
+    epoch of training counts as three."""
+    rules, limit = start.options.rules, start.options.limit
+    whole = min(max(0.0, start.options.left()) / max(start.seconds, 1e-9), 3 * (limit.epochs or math.inf))
+    passes = SCAN_SHARE * whole
     return passes * start.untrained.n / (rules.draws * rules.std_points) if math.isfinite(passes) else math.inf
 
 
