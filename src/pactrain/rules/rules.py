@@ -17,6 +17,7 @@ from pactrain.problem.losses import Loss
 from pactrain.problem.module_modes import trains_batch_norm
 from pactrain.rules import constants
 from pactrain.rules.gamma.linear_leave_one_out import Strength, linearise
+from pactrain.rules.knee import knee
 
 FEWEST_SCANNED = 64
 """Examples of which the scan takes no fewer, however little time there is."""
@@ -29,8 +30,8 @@ class Rules:
     Attributes:
         name: Of the preset.
         start: Where prior and posterior have their first std.  "knee": the largest std at which the bound of the untrained
-            network is within `knee` of its smallest value.  "mean_abs_std", "mean_abs_variance": the mean size of a weight as
-            the std (the authors' code) or the variance (the paper's text).
+            network is within `knee` of its smallest value (`knee.py`).  "mean_abs_std", "mean_abs_variance": the mean size of a weight as the std (the authors' code) or
+            the variance (the paper's text).
         knee: Relative distance from the smallest value that `start="knee"` allows.
         strengthen: Rescale the layers of networks through whose initial weights hardly anything passes (`initial_scale.py`).
         units: Train tables with columns or targets far from the size of one in units of their own (`units.py`).
@@ -299,9 +300,8 @@ class Rules:
             The standard deviation.
         """
         if self.start == "knee":
-            at_start = bound.at_start().numpy()
-            good = np.flatnonzero(at_start <= at_start.min() + self.knee * abs(at_start.min()))
-            found = float(np.exp(bound.moment.log_stds[good.max()]))
+            at = knee(bound.at_start().numpy(), self.knee)
+            found = float(np.exp(bound.moment.log_stds[at]))
         else:
             scale = mean_abs(posterior.prior_mean)
             found = math.sqrt(scale) if self.start == "mean_abs_variance" else scale
