@@ -19,6 +19,11 @@ EXAMPLES = {
         "pactrain report runs/houses runs/houses-2 --out compared.html",
         "pactrain report runs/houses --figures figures --format pdf",
     ),
+    "card": (
+        "pactrain card runs/houses",
+        "pactrain card runs/houses --out README.md",
+        "pactrain card runs/houses --json -",
+    ),
     "compare": (
         "pactrain compare",
         "pactrain compare --data houses.csv --target price --seeds 5",

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Union
 
 import tyro
 
+from pactrain.cli.card import Card
 from pactrain.cli.certify import Certify
 from pactrain.cli.compare import Compare
 from pactrain.cli.data import ACTIONS, Data
@@ -22,6 +23,7 @@ COMMANDS = {
     "train": Train,
     "predict": Predict,
     "report": Report,
+    "card": Card,
     "compare": Compare,
     "certify": Certify,
     "verify": Verify,

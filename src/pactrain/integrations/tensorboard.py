@@ -1,22 +1,29 @@
 """TensorBoard: the scalars of every epoch as standard event files."""
 
+import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
+from pactrain.integrations.tracker import Tracker
+from pactrain.runs.result import Result
 from pactrain.runtime.errors import PactrainError
-from pactrain.runtime.events import Event
-from pactrain.training.history import is_fresh
+from pactrain.runtime.files import plain
 
-TERMS = ("risk", "kl_term", "complexity", "kl", "gamma")
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
 
 
-class TensorBoard:
+class TensorBoard(Tracker):
     """A callback for `fit` that writes event files to `folder`.
 
         with TensorBoard("runs/mine/tensorboard") as board:
             pactrain.fit(model, data, out="runs/mine", callbacks=[board])
 
-    A resumed run goes on in a new file, which tells TensorBoard to drop what the crash had left beyond the checkpoint.
+    A resumed run goes on in a new file, which makes TensorBoard drop what a crash had left beyond the checkpoint.
+
+    Args:
+        folder: Where the event files go; made by the first epoch, since a run folder must be empty when a run begins.
     """
 
     def __init__(self, folder: str | Path) -> None:
@@ -28,29 +35,27 @@ class TensorBoard:
         self._make = SummaryWriter
         self._writer: SummaryWriter | None = None
 
-    def __call__(self, event: Event) -> None:
-        """Write one epoch.  The folder is made only now: a run folder must be empty when a run begins."""
-        if event.phase != "train":
-            return
-        if self._writer is None:
-            self._writer = self._make(str(self.folder), purge_step=event.done)
-        for name, value in scalars(event.values).items():
-            self._writer.add_scalar(name, value, event.done)
-        self._writer.flush()  # a killed run must not lose epochs that its checkpoint has
+    def log(self, values: Mapping[str, float], epoch: int) -> None:
+        """Write the numbers of one epoch."""
+        writer = self._opened(epoch)
+        for name, value in values.items():
+            writer.add_scalar(name, value, epoch)
+        writer.flush()  # a killed run must not lose epochs that its checkpoint has
 
-    def __enter__(self) -> "TensorBoard":
-        return self
+    def keep(self, result: Result) -> None:
+        """Write configuration and certificate as texts."""
+        texts = {"certificate": str(result.certificate), "config": json.dumps(plain(result.config), indent=1)}
+        writer = self._opened(len(result.history))
+        for name, text in texts.items():
+            writer.add_text(name, "\n".join(f"    {line}" for line in text.splitlines()), len(result.history))
 
-    def __exit__(self, *_: object) -> None:
+    def close(self, *, failed: bool) -> None:
         """Close the file."""
         if self._writer is not None:
             self._writer.close()
             self._writer = None
 
-
-def scalars(record: dict[str, Any]) -> dict[str, float]:
-    """The numbers of an epoch under the names that TensorBoard groups them by."""
-    measured = ("train", "test", "prior_std", "posterior_std") if is_fresh(record) else ()
-    values = {f"{part}/{k}": v for part in measured for k, v in (record[part] or {}).items()}
-    values |= {"bound/total": record["bound"]} | {f"bound/{k}": record[k] for k in TERMS}
-    return values | {"stage": record["stage"], "seconds": record["seconds"]}
+    def _opened(self, epoch: int) -> "SummaryWriter":
+        if self._writer is None:
+            self._writer = self._make(str(self.folder), purge_step=epoch)
+        return self._writer

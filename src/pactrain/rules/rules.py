@@ -20,8 +20,8 @@ class Rules:
     Attributes:
         name: Of the preset.
         start: Where prior and posterior have their first std.  "knee": the largest std at which the bound of the untrained
-            network is within `knee` of its smallest value.  "mean_abs_std", "mean_abs_variance": the mean size of a weight as
-            the std (the authors' code) or the variance (the paper's text).
+            network is within `knee` of its smallest value (`knee.py`).  "mean_abs_std", "mean_abs_variance": the mean size of a weight as the std (the authors' code) or
+            the variance (the paper's text).
         knee: Relative distance from the smallest value that `start="knee"` allows.
         strengthen: Rescale the layers of networks through whose initial weights hardly anything passes (`initial_scale.py`).
         units: Train tables with columns or targets far from the size of one in units of their own (`units.py`).

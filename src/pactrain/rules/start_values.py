@@ -14,15 +14,14 @@ from pactrain.problem.losses import Loss
 from pactrain.problem.module_modes import trains_batch_norm
 from pactrain.rules.constants import LARGEST_CHANGE, NORMALISED_CHANGE, NORMALISED_KL_WEIGHT, STEP_IN_STDS
 from pactrain.rules.gamma.linear_leave_one_out import Strength, linearise
+from pactrain.rules.knee import knee
 from pactrain.rules.rules import Rules
 
 
 def start_std(rules: Rules, posterior: Posterior, bound: Unbounded) -> float:
     """The std at which prior and posterior start."""
     if rules.start == "knee":
-        at_start = bound.at_start().numpy()
-        good = np.flatnonzero(at_start <= at_start.min() + rules.knee * abs(at_start.min()))
-        found = float(np.exp(bound.moment.log_stds[good.max()]))
+        found = float(np.exp(bound.moment.log_stds[knee(bound.at_start().numpy(), rules.knee)]))
     else:
         scale = mean_abs(posterior.prior_mean)
         found = math.sqrt(scale) if rules.start == "mean_abs_variance" else scale

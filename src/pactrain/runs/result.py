@@ -12,6 +12,7 @@ from pactrain.bounds.moment import Moment
 from pactrain.certification.certificate import Certificate
 from pactrain.distributions.posterior import Posterior, Snapshot
 from pactrain.runs.conformal import Calibration
+from pactrain.runs.hub import push
 from pactrain.runs.prediction import DRAWS, Prediction, Predictor, Preprocess
 from pactrain.runs.sentences import about, details, promise, score, summary
 from pactrain.runtime.errors import PactrainError
@@ -135,3 +136,30 @@ class Result:
             A copy of the model at one draw of its weights, with the certificate's seed.
         """
         return self.posterior.drawn(self.certificate.seed)
+
+    def push_to_hub(self, repo: str | Path, *, private: bool = False) -> str:
+        """Push the run with a model card, whose certificate everybody can check, to the Hugging Face Hub.
+
+        Args:
+            repo: "owner/name" on the Hub, or a `Path` to a local folder that gets the same files.
+            private: A repository that is made for it is private.
+
+        Returns:
+            Where the files are.
+
+        Raises:
+            PactrainError: The result has no run folder, or the Hub refuses.
+
+        Example:
+            >>> import pactrain, tempfile, torch
+            >>> X = torch.randn(64, 3, generator=torch.Generator().manual_seed(0))
+            >>> with tempfile.TemporaryDirectory() as folder:
+            ...     data = X, (X[:, 0] > 0).long()
+            ...     result = pactrain.fit(torch.nn.Linear(3, 2), data, budget="3 epochs", out=f"{folder}/run")
+            ...     where = result.push_to_hub(Path(folder) / "to-look-at")
+            ...     sorted(file.name for file in Path(where).iterdir())[:3]
+            ['README.md', 'certificate.json', 'config.json']
+        """
+        if self.path is None:
+            raise PactrainError('this result has no run folder to push; train with out="runs/mine"')
+        return push(self.path, repo, private=private)

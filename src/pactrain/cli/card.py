@@ -1,0 +1,33 @@
+"""`pactrain card`: the model card of a run."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated
+
+import tyro
+
+from pactrain.cli.output import console, write_result
+
+
+@dataclass
+class Card:
+    """Write a model card, README.md, with the metadata of the Hugging Face Hub: scores, the certificate, and how to check it."""
+
+    run_folder: tyro.conf.Positional[Path]
+    """A folder made by `pactrain train`."""
+    out: Path | None = None
+    """The file; by default README.md in the run folder."""
+    json_to: Annotated[str | None, tyro.conf.arg(name="json")] = None
+    """Write where the card is as JSON to this file, or to standard output for '-'."""
+
+    def run(self) -> int:
+        """Carry it out."""
+        screen = console(self.json_to)
+        from pactrain.runs.card import CARD, card_of
+        from pactrain.runtime.files import write_atomic
+
+        file = self.out or self.run_folder / CARD
+        write_atomic(file, card_of(self.run_folder))
+        screen.print(f"Model card: {file}", markup=False)
+        write_result(self.json_to, {"card": str(file)})
+        return 0
