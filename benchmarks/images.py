@@ -14,7 +14,8 @@ import torch.nn.functional as F
 from timing import options, show
 
 from pactrain.experiments.costs import forward
-from pactrain.models.image import IMAGE_MODELS, image_model
+from pactrain.models.image import image_model
+from pactrain.runtime.network_names import IMAGE_MODELS
 
 BATCH, NARROW = 32, ":width=0.125"
 

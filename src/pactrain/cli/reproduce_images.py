@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import tyro
 
+from pactrain.cli.kinds import Count, File
 from pactrain.cli.output import console, table, write_result
 from pactrain.cli.recipe import Recipe
 from pactrain.runtime.progress import Bar
@@ -29,9 +30,9 @@ class ImageRecipe(Recipe, ABC):
     """cpu: a part of CIFAR-10 and narrow networks, for two cores.  paper: its sizes, for GPUs; torchrun shares out the trainings."""
     seeds: int = 3
     """Seeds: training images, initial weights and batches of their own."""
-    images: int | None = None
+    images: Count = None
     """Training images, if not those of the scale."""
-    epochs: int | None = None
+    epochs: Count = None
     """Epochs, if not those of the scale."""
 
     def run(self) -> int:
@@ -84,7 +85,7 @@ class ImageFigure(ImageRecipe):
 
     seeds: int = 1
     """Seeds; of several, figures show what they can."""
-    out: Path | None = None
+    out: File = None
     """The file to draw into: .svg, .png or .pdf; by default the recipe's name in .png."""
 
     def result(self, screen: "Console", carry_out: "CarryOut") -> dict[str, Any]:

@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pactrain.problem.batches import Batches
+from pactrain.problem.graph_nodes import Nodes
 from pactrain.problem.losses import Loss
 from pactrain.problem.read import Problem
 
 Array = NDArray[Any]
 
-MOST_ROWS, MOST_FEATURES = 5_000, 1_024
-"""Training rows that the linear model sees, and features above which it is not tried: it should take seconds at most."""
+MOST_ROWS, MOST_VALUES, MOST_FEATURES = 5_000, 5_000 * 1_024, 4_096
+"""Training rows that the linear model sees, values in them, and features above which it is not tried: it should take seconds."""
 
 
 def rivals(problem: Problem) -> dict[str, Any]:
@@ -70,26 +71,30 @@ def _linear(problem: Problem) -> dict[str, Any] | None:
     if test is None or any(part is None for part in parts):
         return None
     x, y = (np.concatenate(arrays) for arrays in zip(*(p for p in parts if p is not None), strict=True))
-    if len(y) > MOST_ROWS:
-        some = np.random.default_rng(0).choice(len(y), MOST_ROWS, replace=False)
-        x, y = x[some], y[some]
+    rows, seen = min(MOST_ROWS, MOST_VALUES // x.shape[1]), ""
+    if len(y) > rows:
+        some = np.random.default_rng(0).choice(len(y), rows, replace=False)
+        x, y, seen = x[some], y[some], f" on {rows:,} rows"
     if problem.loss.task == "regression":
         answer = _ridge(x, y.astype(np.float64), test[0])
-        return {"name": "linear regression", "rmse": _rmse(answer - test[1], problem.loss), "rows": len(y)}
+        return {"name": f"linear regression{seen}", "rmse": _rmse(answer - test[1], problem.loss), "rows": len(y)}
     if len(np.unique(y)) < 2:
         return None
     right = _logistic(x, y, test[0]) == test[1]
-    return {"name": "logistic regression", "accuracy": float(right.mean()), "rows": len(y)}
+    return {"name": f"logistic regression{seen}", "accuracy": float(right.mean()), "rows": len(y)}
 
 
 def _rows(batches: Batches) -> tuple[Array, Array] | None:
     """Inputs and targets as arrays, one row per example; None where they are not."""
     table = batches.table
-    if table is None or len(table.tensors) != 2:
+    examples: Any = next(iter(batches.ordered()), None) if table is None else table.tensors
+    if isinstance(examples, Nodes):  # the nodes' own features, without the edges
+        examples = (examples.x[examples.nodes], examples.y)
+    elif table is None or len(examples) != 2:
         return None
-    x, y = table.tensors
+    x, y = examples
     x, y = x.reshape(len(x), -1), y.reshape(len(y), -1)
-    if not x.is_floating_point() or x.shape[1] > MOST_FEATURES or y.shape[1] != 1:
+    if not x.is_floating_point() or not 0 < x.shape[1] <= MOST_FEATURES or y.shape[1] != 1:
         return None
     return x.double().cpu().numpy(), y[:, 0].cpu().numpy()
 

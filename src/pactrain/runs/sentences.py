@@ -15,7 +15,7 @@ Values = Mapping[str, Any]
 SHOWN_CLAIMS = 2
 """Statements of the certificate that a summary has room for."""
 
-UNEVEN = 1.5
+UNEVEN = 1.2
 """Times its even share above which the largest class makes accuracy alone misleading."""
 
 
@@ -112,13 +112,13 @@ def details(config: Values, metrics: Values) -> list[str]:
     if "mae" in found:
         explained = f"explains {percent(found['r2'])} of the variance (R²); " if found.get("r2", 0) > 0 else ""
         lines.append(
-            f"{explained}mean absolute error {number(found['mae'])}; the target's own standard deviation is "
-            f"{number(found['spread'])}"
+            f"{explained}mean absolute error {number(found['mae'])}, nine in ten below {number(found['error90'])}; "
+            f"the target's own standard deviation is {number(found['spread'])}"
         )
     if "recall" in found and is_uneven(metrics):
         auc = f", AUC {found['auc']:.3f}" if "auc" in found else ""
         lines.append(f"balanced accuracy {percent(found['balanced_accuracy'])}{auc}, F1 {found['f1']:.3f}")
-        lines.append(f"found of each class: {_recalls(config, found['recall'])}")
+        lines.append(f"found of each class (recall): {_recalls(config, found['recall'])}")
     told = [f"calibration error {percent(found['ece'])}"] if "ece" in found else []
     if metrics.get("confused"):
         true, named, times = metrics["confused"][0]
@@ -129,8 +129,8 @@ def details(config: Values, metrics: Values) -> list[str]:
 def _recalls(config: Values, recall: list[float | None], most: int = 6) -> str:
     """The recall of each class, the worst first where there are many."""
     known = sorted((r, i) for i, r in enumerate(recall) if r is not None)
-    shown = ", ".join(f"{class_name(config, i)} {percent(r)}" for r, i in known[:most])
-    return shown + (f" and {len(known) - most} classes more" if len(known) > most else "")
+    shown = ", ".join(f"{class_name(config, i)}: {percent(r)}" for r, i in known[:most])
+    return shown + (f"; the other {len(known) - most} more" if len(known) > most else "")
 
 
 def is_uneven(metrics: Values) -> bool:
@@ -171,9 +171,9 @@ def noticed(metrics: Values) -> list[str]:
 
 
 def promise(certificate: Certificate) -> list[str]:
-    """What is known about new data, the strongest first, then what cannot be said: the sentences of the printed certificate."""
+    """What is known about new data, the strongest first: the sentences of the printed certificate."""
     claims = [f"on new data, with {certificate.confidence}, {claimed}" for claimed in certificate.claims()]
-    return [*(claims[:SHOWN_CLAIMS] or [UNCLAIMED]), *certificate.silence()]
+    return claims[:SHOWN_CLAIMS] or [UNCLAIMED]
 
 
 def summary(config: Values, metrics: Values, certificate: Certificate) -> list[str]:
@@ -186,5 +186,6 @@ def summary(config: Values, metrics: Values, certificate: Certificate) -> list[s
         *promise(certificate),
         *details(config, metrics),
         *noticed(metrics),
-        *certificate.remarks(),
+        *certificate.silence(),
+        *certificate.remarks(brief=True),
     ]
