@@ -236,13 +236,15 @@ def claim(s: Statement) -> str:
     """What a statement says, as the end of the sentence "On new data …"."""
     who, source = WHO[s.predictor], SOURCE.get(s.bound, "")
     if s.quantity == "0-1 error":
-        return f"{who} is right in at least {_at_least(1 - s.value)} of the cases{source}"
+        return f"{who} is right in at least {at_least(1 - s.value)} of the cases{source}"
     if s.quantity.startswith(ABOVE):
-        return f"{who} misses by at most {s.quantity.removeprefix(ABOVE)} in at least {_at_least(1 - s.value)} of the cases"
+        return (
+            f"{who} misses by at most {s.quantity.removeprefix(ABOVE)} in at least {at_least(1 - s.value)} of the cases"
+        )
     return f"{who} has a {s.quantity} of at most {s.value:.3f}{source}"
 
 
-def _at_least(share: float) -> str:
+def at_least(share: float) -> str:
     """A share that is proved, in percent, never rounded up."""
     return f"{math.floor(1000 * share + 1e-9) / 10:.1f}\N{NO-BREAK SPACE}%"
 

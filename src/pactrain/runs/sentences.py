@@ -42,6 +42,8 @@ def score_text(name: str, value: float | None) -> str:
     """The value of a score with its unit."""
     if value is None:
         return "–"
+    if name in ("auc", "f1"):
+        return f"{value if value == 1 else min(value, 0.999):.3f}"  # the last digit never makes it perfect
     return percent(value) if name in ("accuracy", "balanced_accuracy", "ece") else number(value)
 
 
@@ -116,8 +118,10 @@ def details(config: Values, metrics: Values) -> list[str]:
             f"the target's own standard deviation is {number(found['spread'])}"
         )
     if "recall" in found and is_uneven(metrics):
-        auc = f", AUC {found['auc']:.3f}" if "auc" in found else ""
-        lines.append(f"balanced accuracy {percent(found['balanced_accuracy'])}{auc}, F1 {found['f1']:.3f}")
+        auc = f", AUC {score_text('auc', found['auc'])}" if "auc" in found else ""
+        lines.append(
+            f"balanced accuracy {percent(found['balanced_accuracy'])}{auc}, F1 {score_text('f1', found['f1'])}"
+        )
         lines.append(f"found of each class (recall): {_recalls(config, found['recall'])}")
     told = [f"calibration error {percent(found['ece'])}"] if "ece" in found else []
     if metrics.get("confused"):
@@ -129,8 +133,8 @@ def details(config: Values, metrics: Values) -> list[str]:
 def _recalls(config: Values, recall: list[float | None], most: int = 6) -> str:
     """The recall of each class, the worst first where there are many."""
     known = sorted((r, i) for i, r in enumerate(recall) if r is not None)
-    shown = ", ".join(f"{class_name(config, i)}: {percent(r)}" for r, i in known[:most])
-    return shown + (f"; the other {len(known) - most} more" if len(known) > most else "")
+    shown = ", ".join(f"{percent(r)} of {class_name(config, i)}" for r, i in known[:most])
+    return shown + (f", more of the other {len(known) - most}" if len(known) > most else "")
 
 
 def is_uneven(metrics: Values) -> bool:
