@@ -13,8 +13,9 @@ import torch
 from timing import options, show
 
 from pactrain.experiments.costs import forward
-from pactrain.models.image import IMAGE_MODELS, image_model
+from pactrain.models.image import image_model
 from pactrain.problem.named_losses import LOSSES
+from pactrain.runtime.network_names import IMAGE_MODELS
 from pactrain.training.precision import Computing
 
 BATCH, NARROW = 32, ":width=0.125"

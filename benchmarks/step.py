@@ -32,9 +32,9 @@ from pactrain.problem.as_loss import as_loss
 from pactrain.problem.read_data import as_batches
 from pactrain.problem.untrained import Untrained
 from pactrain.rules.presets import AUTO
+from pactrain.training.budget import Budget
 from pactrain.training.gamma_search import HeldGamma
 from pactrain.training.plan import Plan
-from pactrain.training.schedule import Budget
 from pactrain.training.trainer import Trainer
 
 Step = Callable[[], Any]

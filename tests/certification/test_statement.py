@@ -112,16 +112,21 @@ def test_what_measuring_costs() -> None:
 
 def test_words() -> None:
     error = replace(statement("0-1 error", DRAWN, "certified", "kl", KL), value=0.1234)
-    assert claim(error) == "one network drawn from the posterior is wrong in at most 12.3 % of the cases"
+    assert (
+        claim(error) == "one network drawn from the posterior is right in at least 87.6\N{NO-BREAK SPACE}% of the cases"
+    )
     held_out = replace(error, bound="test set", predictor=MEAN)
-    assert claim(held_out).endswith("itself is wrong in at most 12.3 % of the cases (from held-out rows)")
+    assert claim(held_out).endswith(
+        "itself is right in at least 87.6\N{NO-BREAK SPACE}% of the cases (from held-out rows)"
+    )
     loss = replace(error, quantity="mse loss")
     assert claim(loss) == "one network drawn from the posterior has a mse loss of at most 0.123"
     counted = replace(error, bound="counted rows", predictor=MEAN)
     assert claim(counted).endswith(
-        "itself is wrong in at most 12.3 % of the cases (from rows that it was not trained on)"
+        "itself is right in at least 87.6\N{NO-BREAK SPACE}% of the cases (from rows that it was not trained on)"
     )
     large = replace(error, quantity="share of errors above 0.25", predictor=DRAWN)
     assert (
-        claim(large) == "one network drawn from the posterior misses by more than 0.25 in at most 12.3 % of the cases"
+        claim(large)
+        == "one network drawn from the posterior misses by at most 0.25 in at least 87.6\N{NO-BREAK SPACE}% of the cases"
     )

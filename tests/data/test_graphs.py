@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from pactrain.data.download import download
-from pactrain.data.graphs import SIZES, is_graph_file, load_graph, load_graph_task, read_graph, split_nodes, with_split
+from pactrain.data.graph_arrays import is_graph_file
+from pactrain.data.graphs import SIZES, load_graph, load_graph_task, read_graph, split_nodes, with_split
 from pactrain.runtime.errors import DataError
 from tests.data.citation import mask, write_graph
 

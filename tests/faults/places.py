@@ -14,8 +14,9 @@ import numpy as np
 import pandas as pd
 
 from pactrain import Certificate
-from pactrain.cli.build import read_config, rebuild
+from pactrain.cli.build import rebuild
 from pactrain.cli.remake import _metrics
+from pactrain.cli.run_config import read_config
 from pactrain.cli.trust import Outside
 from pactrain.data.archive import unpack
 from pactrain.data.cifar import _python

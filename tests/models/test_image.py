@@ -12,11 +12,12 @@ from pactrain import Posterior, certify
 from pactrain.certification.caveats import model_caveats
 from pactrain.data.encoder import Encoder
 from pactrain.models import cnn, densenet, resnet, vgg
-from pactrain.models.image import IMAGE_MODELS, image_model
+from pactrain.models.image import image_model
 from pactrain.models.named import chosen_model, make_model
 from pactrain.models.norms import Norm
 from pactrain.problem.module_modes import batch_norms
 from pactrain.runtime.errors import PactrainError
+from pactrain.runtime.network_names import IMAGE_MODELS
 
 
 def conv(a: int, b: int, size: int = 3, *, bias: bool) -> int:

@@ -30,7 +30,7 @@ NUMBERS = {"predicted", "residuals", "bound", "rmse", "loss", "stds", "moment"}
 def test_figures_show_the_history(folder: Path) -> None:
     run = read_run(folder / "classes")
     drawn = {d.name: d for d in figures(run)}
-    assert set(drawn) == {"reliability", "importance", "bound", "accuracy", "loss", "gap", "stds", "moment"}
+    assert set(drawn) == {"reliability", "importance", "bound", "accuracy", "loss", "stds", "moment", "gap"}
     last = run.history[-1]
     for key in ("bound", "risk", "kl_term", "complexity"):
         assert shown(last[key]) in drawn["bound"].alt

@@ -8,6 +8,7 @@ import pactrain
 from pactrain import Posterior
 from pactrain.rules.knee import knee
 from pactrain.rules.presets import AUTO
+from pactrain.rules.start_values import start_std
 from tests.zoo import rows
 
 
@@ -33,6 +34,6 @@ def test_noise_does_not_drown_a_network_that_errs_confidently() -> None:
     bound = AUTO.bound(48, 0.05, pactrain.estimate_moment(posterior, (x, y), draws=10), 2)
     at_start, stds = bound.at_start().numpy(), np.exp(bound.moment.log_stds)
     assert at_start[-1] <= 1.02 * at_start.min() < 0.9 * at_start[0]
-    chosen = int(np.argmin(np.abs(stds - AUTO.start_std(posterior, bound))))
+    chosen = int(np.argmin(np.abs(stds - start_std(AUTO, posterior, bound))))
     assert (at_start[: chosen + 1] > 0.98 * at_start[0]).all()
     assert at_start[chosen + 1] < 0.98 * at_start[0]

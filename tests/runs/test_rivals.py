@@ -8,6 +8,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from pactrain.problem.batches import LoaderBatches, TensorBatches
+from pactrain.problem.graph_nodes import Nodes
 from pactrain.problem.losses import CallableLoss, Loss
 from pactrain.problem.named_losses import LOSSES
 from pactrain.problem.read import Problem
@@ -65,6 +66,16 @@ def test_batches_of_the_users_own_have_a_constant_answer() -> None:
     assert list(rivals(Problem(data, data, table(20, 0), own, own))) == ["constant"]
 
 
+def test_nodes_have_a_linear_model_of_their_own_features() -> None:
+    x, y = table(60, 0)
+    edges = torch.zeros(2, 0, dtype=torch.long)
+    train, test = (Nodes(x, edges, nodes, y[nodes]) for nodes in (torch.arange(40), torch.arange(40, 60)))
+    parts = [LoaderBatches([nodes], torch.device("cpu")) for nodes in (train, test)]
+    own = LOSSES["cross_entropy"]
+    as_rows = problem((x[:40], y[:40]), (x[40:], y[40:]), own)
+    assert rivals(Problem(parts[0], parts[1], parts[0], own, own)) == rivals(as_rows)
+
+
 def test_there_is_none_where_a_row_has_several_targets() -> None:
     x = torch.zeros(4, 3)
     pixels = torch.zeros(4, 5, dtype=torch.long)
@@ -77,3 +88,4 @@ def test_the_linear_model_sees_no_more_rows_than_it_has_time_for() -> None:
     many = module.MOST_ROWS + 100
     found = rivals(problem(table(many, 0), table(50, 1), LOSSES["cross_entropy"]))
     assert found["linear"]["rows"] == module.MOST_ROWS
+    assert found["linear"]["name"] == f"logistic regression on {module.MOST_ROWS:,} rows"

@@ -59,7 +59,7 @@ def test_details_name_confusions_and_what_uneven_classes_hide() -> None:
     metrics["test"] |= {"balanced_accuracy": 0.7, "auc": 0.912, "f1": 0.65, "recall": [0.99, 0.41]}
     assert [plain(line) for line in sentences.details(config, metrics)] == [
         "balanced accuracy 70.0 %, AUC 0.912, F1 0.650",
-        "found of each class: yes 41.0 %, no 99.0 %",
+        "found of each class (recall): 41.0 % of yes, 99.0 % of no",
         even,
     ]
 
@@ -74,11 +74,11 @@ def test_metrics_of_the_users_own_with_our_names() -> None:
 def test_regression_says_how_much_is_explained() -> None:
     metrics = {
         "train": {"rmse": 2.0, "n": 5},
-        "test": {"rmse": 2.5, "n": 5, "mae": 2.0, "r2": 0.9, "spread": 9.0},
+        "test": {"rmse": 2.5, "n": 5, "mae": 2.0, "error90": 4.0, "r2": 0.9, "spread": 9.0},
         "rivals": {"constant": {"name": "guessing the mean", "rmse": 9.0}},
     }
     assert sentences.score(metrics) == "rmse 2.5 on held-out rows (guessing the mean: 9)"
-    line = "explains 90.0 % of the variance (R²); mean absolute error 2; the target's own standard deviation is 9"
+    line = "explains 90.0 % of the variance (R²); mean absolute error 2, nine in ten below 4; the target's own standard deviation is 9"
     assert [plain(text) for text in sentences.details({}, metrics)] == [line]
 
 

@@ -56,7 +56,7 @@ def test_two_processes_train_the_network_that_one_trains(tmp_path: Path, options
     assert one.returncode == 0, one.stderr
     two = run(*LAUNCH, *train("two", *options), cwd=tmp_path)
     assert two.returncode == 0, two.stderr
-    assert two.stdout.count("Report: two") == 1
+    assert two.stdout.count("two/report.html") == 1
     a, b = (load_file(tmp_path / name / "model.safetensors") for name in ("one", "two"))
     for key in a:
         torch.testing.assert_close(a[key], b[key], rtol=1e-3, atol=1e-5)

@@ -9,7 +9,7 @@ from pactrain import PactrainError
 from pactrain.rules.presets import AUTO
 from pactrain.rules.rules import FEWEST_SCANNED, Rules
 from pactrain.runtime.events import Event
-from pactrain.training.schedule import Budget
+from pactrain.training.budget import Budget
 from tests.zoo import build, rows
 
 

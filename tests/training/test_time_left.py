@@ -8,8 +8,8 @@ import pytest
 import torch
 
 import pactrain
+from pactrain.training.budget import Budget
 from pactrain.training.options import Options
-from pactrain.training.schedule import Budget
 from pactrain.training.time_left import FEWEST_ROWS, LEAST, MOST_OF_REST, REPORT_SECONDS, affordable_rows, for_training
 from tests.zoo import build
 

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -13,7 +12,6 @@ from pactrain.certification.statement import (
     COUNTING,
     END,
     MEAN,
-    MEASURED,
     PRIOR,
     PROVEN,
     RANDOMISED,
@@ -23,6 +21,7 @@ from pactrain.certification.statement import (
     Statement,
     claim,
     shortfall,
+    spent_delta,
 )
 from pactrain.runtime.errors import PactrainError
 from pactrain.runtime.notebook import lines_html
@@ -247,21 +246,32 @@ class Certificate:
         silent = [q for q in _silent(self.statements, findings) if findings or not self.caveats]
         if not silent:
             return []
-        return [
-            f"From the {self.n:,} training rows alone nothing useful can be proved about the {' or the '.join(silent)}."
-        ]
+        about = f" about the {' or the '.join(silent)}" if self.from_training_rows() else ""
+        return [f"From the {self.n:,} training rows alone nothing useful can be proved{about}."]
+
+    def from_training_rows(self) -> bool:
+        """Say whether anything is claimed that rests on the counted training rows.
+
+        Returns:
+            True if at least one finding does.
+        """
+        return any(s.bound in COUNTING for s in self.findings())
 
     def _repr_html_(self) -> str:
         title, *lines = str(self).splitlines()
         return lines_html(title, [line.strip() for line in lines])
 
-    def remarks(self) -> list[str]:
+    def remarks(self, *, brief: bool = False) -> list[str]:
         """Put caveats and notes into words.
+
+        Args:
+            brief: Leave out caveats that leave a weaker label where nothing with that label is claimed.
 
         Returns:
             One sentence each.
         """
-        caveats = [f"{_TAKES[c.label]}: {c.reason}." for c in self.caveats]
+        told = [c for c in self.caveats if not brief or c.label != "estimated" or self.from_training_rows()]
+        caveats = [f"{_TAKES[c.label]}: {c.reason}." for c in told]
         return [*caveats, *(f"Note: {note}." for note in self.notes)]
 
 
@@ -297,24 +307,3 @@ def _wrong(s: Statement, n: int, allowed: int) -> list[str]:
         found.append(f"it counts {s.inputs['n']} examples, the certificate {n}")
     deltas = {k: v for k, v in s.inputs.items() if k.startswith("delta")}  # of 0 and less there is no logarithm
     return found + [f"{k} = {v} is no probability" for k, v in deltas.items() if not v < 1]
-
-
-def spent_delta(statements: Sequence[Statement]) -> float:
-    """The probability that any of the statements fails, as far as their own inputs say.
-
-    Statements about several moments of training share one event of a bound for all posteriors; measuring and drawing are paid for at
-    each moment.  What is only estimated spends nothing.
-    """
-    bounds: dict[tuple[str, ...], float] = {}
-    draws = 0.0
-    for s in statements:
-        if s.bound in MEASURED:
-            kind = re.sub(
-                r" [-+.e\d]+$", "", s.quantity
-            )  # without the smoothing or the threshold, which is one of `choices`
-            event, spent = (s.bound, kind, s.predictor, s.prior), s.inputs["delta_bound"]
-            bounds[event] = max(bounds.get(event, spent), spent)
-            draws += s.inputs["delta_draws"]
-        elif s.bound in PROVEN:
-            draws += s.inputs["delta_bound"] + s.inputs.get("delta_draws", 0.0)
-    return sum(bounds.values()) + draws

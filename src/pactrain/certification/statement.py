@@ -1,7 +1,8 @@
 """One number of a certificate: its formula, its label, what it says.  No torch: it can be computed again anywhere."""
 
 import math
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -240,14 +241,40 @@ def claim(s: Statement) -> str:
     """What a statement says, as the end of the sentence "On new data …"."""
     who, source = WHO[s.predictor], SOURCE.get(s.bound, "")
     if s.quantity == "0-1 error":
-        return f"{who} is wrong in at most {100 * s.value:.1f} % of the cases{source}"
+        return f"{who} is right in at least {at_least(1 - s.value)} of the cases{source}"
     if s.quantity.startswith(ABOVE):
         return (
-            f"{who} misses by more than {s.quantity.removeprefix(ABOVE)} in at most {100 * s.value:.1f} % of the cases"
+            f"{who} misses by at most {s.quantity.removeprefix(ABOVE)} in at least {at_least(1 - s.value)} of the cases"
         )
     return f"{who} has a {s.quantity} of at most {s.value:.3f}{source}"
+
+
+def at_least(share: float) -> str:
+    """A share that is proved, in percent, never rounded up."""
+    return f"{math.floor(1000 * share + 1e-9) / 10:.1f}\N{NO-BREAK SPACE}%"
 
 
 def shortfall(s: Statement) -> str:
     """What a vacuous statement fails to bound, as the end of the sentence "Nothing useful follows about the …"."""
     return f"{s.quantity} (bound {s.value:.3g}; a constant answer has {s.constant_answer:.3g})"
+
+
+def spent_delta(statements: Sequence[Statement]) -> float:
+    """The probability that any of the statements fails, as far as their own inputs say.
+
+    Statements about several moments of training share one event of a bound for all posteriors; measuring and drawing are paid for at
+    each moment.  What is only estimated spends nothing.
+    """
+    bounds: dict[tuple[str, ...], float] = {}
+    draws = 0.0
+    for s in statements:
+        if s.bound in MEASURED:
+            kind = re.sub(
+                r" [-+.e\d]+$", "", s.quantity
+            )  # without the smoothing or the threshold, which is one of `choices`
+            event, spent = (s.bound, kind, s.predictor, s.prior), s.inputs["delta_bound"]
+            bounds[event] = max(bounds.get(event, spent), spent)
+            draws += s.inputs["delta_draws"]
+        elif s.bound in PROVEN:
+            draws += s.inputs["delta_bound"] + s.inputs.get("delta_draws", 0.0)
+    return sum(bounds.values()) + draws

@@ -16,12 +16,12 @@ from pactrain.models.image import image_shape
 from pactrain.models.load_run import check_size
 from pactrain.models.named import make_model
 from pactrain.problem.augmentation import augmented
-from pactrain.problem.read import first_part
+from pactrain.problem.first_part import first_part
 from pactrain.runs.configuration import model_digest
 from pactrain.runs.folder import is_complete
 from pactrain.runs.weight_files import MODEL, load_posterior
 from pactrain.runtime.errors import DataError, PactrainError, RunError
-from pactrain.runtime.untrusted import Types, check_types, made_from, read_json
+from pactrain.runtime.untrusted import made_from
 
 
 def training_data(task: Task, augment: str, counts: int) -> Any:
@@ -70,39 +70,6 @@ def newest_unfinished(data: str, root: Path = Path("runs")) -> Path:
     if not found:
         raise RunError(f"below {root}/ there is no unfinished run for {data!r}; name the folder with --out")
     return max(found, key=lambda path: path.stat().st_mtime)
-
-
-CONFIG: Types = {
-    "preprocess": dict, "data": dict, "model": str, "loss": str, "prior": str, "rules": dict, "versions": dict,
-    "seed": int, "threads": int, "delta": (int, float), "prior_data": (int, float), "certificate": str, "model_digest": str,
-}  # fmt: skip
-DATA: Types = {
-    "name": str, "target": (str, type(None)), "task": str, "drop": list, "split": int,
-    "test_fraction": (int, float, type(None)), "keep": list, "group": (str, type(None)), "time": (str, type(None)),
-    "test": (str, type(None)),
-}  # fmt: skip
-RULES: Types = {"units": bool}
-
-
-def read_config(run: Path) -> dict[str, Any]:
-    """The configuration of a completed run made by the command line, its types checked."""
-    if not run.is_dir():
-        raise RunError(f"{run} is not a run folder; name a folder made by pactrain train")
-    if not (run / "metrics.json").exists():
-        raise RunError(f"the run in {run} is not complete; finish it with pactrain train --out {run} --resume …")
-    file = run / "config.json"
-    config = made_from(file, dict[str, Any], read_json(file))
-    if "preprocess" not in config:
-        raise RunError(
-            f"{run} was written by pactrain.fit, not by the command line: it does not know how its data and network are "
-            "made; load model.safetensors into your own network"
-        )
-    check_types(config, CONFIG, file)
-    check_types(config["data"], DATA, file)
-    check_types(config["rules"], RULES, file)
-    if config["prior"] not in ("layer", "tensor", "model"):
-        raise RunError(f"{file} is not as pactrain writes it: 'prior' cannot be {config['prior']!r:.40}")
-    return config
 
 
 def read_encoder(run: Path, config: dict[str, Any]) -> Encoder:

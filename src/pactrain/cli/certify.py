@@ -7,7 +7,8 @@ from typing import ClassVar
 import tyro
 
 from pactrain.cli.groups import JsonOptions, RunDataOptions, RunOptions
-from pactrain.cli.output import console, table, write_result
+from pactrain.cli.output import console, say, table, write_result
+from pactrain.cli.run_config import read_config
 from pactrain.runtime.progress import Bar
 
 
@@ -37,11 +38,13 @@ class Certify(StatementOptions, RunDataOptions, RunOptions, JsonOptions):
     def run(self) -> int:
         """Carry it out."""
         screen = console(self.json_to)
+        read_config(self.run_folder)
         if self.explain:
             from pactrain.cli.explain import explanation
 
             lines = explanation(self.run_folder)
-            screen.print("\n".join(lines), markup=False, highlight=False)
+            for line in lines:
+                say(screen, line)
             write_result(self.json_to, {"explanation": lines})
             return 0
         from pactrain.cli.remake import recertify

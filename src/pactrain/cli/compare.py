@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from pactrain.cli.check import check_data
 from pactrain.cli.groups import JsonOptions, TableOptions
-from pactrain.cli.output import console, table, write_result
+from pactrain.cli.kinds import Address, Count, File
+from pactrain.cli.output import console, say, table, write_result
+from pactrain.runtime.network_names import check_model
 from pactrain.runtime.progress import Bar
 
 if TYPE_CHECKING:
@@ -34,9 +37,9 @@ class RepeatOptions:
     """Number of repetitions, each with a split, initial weights and a search of its own."""
     backend: Literal["loky", "ray", "dask"] = "loky"
     """Where the trainings run: processes of this machine, or a Ray or Dask cluster."""
-    address: str | None = None
+    address: Address = None
     """The Ray or Dask cluster to use; without it one is started here."""
-    workers: int | None = None
+    workers: Count = None
     """Trainings at a time, one thread each; by default one for each core."""
 
 
@@ -45,7 +48,7 @@ class StoreOptions:
     """Where results go."""
 
     heading: ClassVar = "output"
-    store: Path | None = None
+    store: File = None
     """SQLite file that keeps the results; a comparison that was stopped goes on from it.  By default below runs/."""
 
 
@@ -56,6 +59,9 @@ class Compare(TableOptions, NetworkOptions, RepeatOptions, StoreOptions, JsonOpt
     def run(self) -> int:
         """Carry it out."""
         screen = console(self.json_to)
+        check_data(self.data)
+        check_model(self.model)
+        say(screen, f"Reading {self.data} …")
         from pactrain.experiments.compare import compare
 
         store = self.store or Path("runs") / f"compare-{_stem(self.data)}.sqlite"

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
+from pactrain.cli.kinds import Folder, JsonFile
 from pactrain.cli.output import console, write_result
 from pactrain.runtime.progress import Bar
 
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Look:
-    data_root: Path | None = None
+    data_root: Folder = None
     """Folder with data files; then $PACTRAIN_DATA and the user's cache are looked at."""
-    json_to: Annotated[str | None, tyro.conf.arg(name="json")] = None
+    json_to: JsonFile = None
     """Write the result as JSON to this file, or to standard output for '-'."""
 
 
@@ -79,9 +80,9 @@ class Where(_Look, _One):
 class Fetch(_One):
     """Download a data set from its home, unless it is here already."""
 
-    data_root: Path | None = None
+    data_root: Folder = None
     """Folder to put it into; by default the user's cache."""
-    json_to: Annotated[str | None, tyro.conf.arg(name="json")] = None
+    json_to: JsonFile = None
     """Write the result as JSON to this file, or to standard output for '-'."""
 
     def run(self) -> int:

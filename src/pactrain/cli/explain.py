@@ -7,7 +7,7 @@ from pactrain.bounds.held_out import clopper_pearson
 from pactrain.bounds.progressive import RATIO, progressive_bound
 from pactrain.certification.certificate import Certificate
 from pactrain.certification.statement import claim
-from pactrain.cli.build import read_config
+from pactrain.cli.run_config import read_config
 from pactrain.runtime.untrusted import made_from, read_json
 
 ASSUMED = 0.05
@@ -50,13 +50,13 @@ def _lines(config: dict[str, Any], metrics: dict[str, Any], certificate: Certifi
     )
     return [
         *lines,
-        f"The estimates below take an error of {_percent(error)} ({source}).",
+        f"What follows are estimates of the proved accuracy, taking the network to be right in {_percent(1 - error)} of the cases ({source}).",
         _standard(certificate, rows),
-        f"--prior-data 0.5: about {_percent(judged)}, about the network that half of the rows gave; the other half judges it. "
+        f"--prior-data 0.5: {_percent(1 - judged)}, for the network that half of the rows gave; the other half judges it. "
         "About 1.5 times the time; less accurate if rows are few.",
-        f"--certificate progressive: about {_percent(on_the_way)}, about the networks on the way, judged by {half:,} rows; the delivered "
+        f"--certificate progressive: {_percent(1 - on_the_way)}, for the networks on the way, judged by {half:,} rows; the delivered "
         "one is the next, trained on all rows. About twice the time.",
-        f"--test-fraction {HELD_OUT}: about {_percent(tested)}, about the delivered network itself, from {held:,} rows that it is never "
+        f"--test-fraction {HELD_OUT}: {_percent(1 - tested)}, for the delivered network itself, from {held:,} rows that it is never "
         "trained on. No more time.",
         _advice(on_the_way, judged, tested),
         "Ask for one certificate and keep it: choosing the best of several afterwards is not paid for.",
@@ -83,12 +83,12 @@ def _error(metrics: dict[str, Any], blocks: list[list[int]] | None) -> tuple[flo
 
 
 def _advice(on_the_way: float, judged: float, tested: float) -> str:
-    """The smallest of the estimates, in words."""
+    """The best of the estimates, in words."""
     if tested <= min(on_the_way, judged):
         return "Advice: hold rows out; there are enough of them."
     if on_the_way <= judged or on_the_way < 1.2 * judged:
-        return "Advice: --certificate progressive --test-fraction 0: next to the smallest number, and no row is lost to the network."
-    return "Advice: --prior-data 0.5 --test-fraction 0: by far the smallest number; half of the rows are the price."
+        return "Advice: --certificate progressive --test-fraction 0: close to the best number, and no row is lost to the network."
+    return "Advice: --prior-data 0.5 --test-fraction 0: by far the best number; half of the rows are the price."
 
 
 def _percent(value: float) -> str:

@@ -1,10 +1,11 @@
 """Groups of options: a command inherits from one dataclass per group, and its help shows each group in a box of its own."""
 
 from dataclasses import dataclass, make_dataclass
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import tyro
+
+from pactrain.cli.kinds import Column, Columns, File, Folder, JsonFile, Name, Share
 
 
 def grouped(kind: type) -> type:
@@ -32,15 +33,15 @@ class TableOptions:
     heading: ClassVar = "data"
     data: str = "digits"
     """digits, breast_cancer, wine, iris, diabetes, mnist, fashion_mnist, cifar10, cifar100, uci:NAME, or a .csv, .parquet or .npz file."""
-    target: str | None = None
+    target: Column = None
     """The column of the file to predict."""
     task: Literal["auto", "classification", "regression"] = "auto"
     """What kind of target it is; auto: texts and few integers are classes, other numbers are quantities."""
-    drop: tuple[str, ...] = ()
+    drop: Columns = ()
     """Columns of the file to leave out."""
-    test_fraction: float | None = None
+    test_fraction: Share = None
     """Part of the data held out for the test score (files: 0.2, small named sets: 0.5)."""
-    data_root: Path | None = None
+    data_root: Folder = None
     """Folder with data files; then $PACTRAIN_DATA and the user's cache are looked at."""
 
 
@@ -49,7 +50,7 @@ class RunOptions:
     """A run may be somebody else's: code and files that it names are used only if you name them here, or say --trust."""
 
     heading: ClassVar = "model"
-    model: str | None = None
+    model: Name = None
     """FILE.py:FUNCTION of the run's network, if it is not one of pactrain's own."""
     trust: bool = False
     """Follow whatever the run folder names: code, data files, text encoders.  For runs of your own."""
@@ -60,9 +61,9 @@ class RunDataOptions:
     """The data of the run, from which its certificate is made again."""
 
     heading: ClassVar = "data"
-    data: Path | None = None
+    data: File = None
     """The file with the run's training data: it is read only if you repeat it here, or say --trust."""
-    data_root: Path | None = None
+    data_root: Folder = None
     """Folder with data files."""
 
 
@@ -71,5 +72,5 @@ class JsonOptions:
     """Where the result goes."""
 
     heading: ClassVar = "output"
-    json_to: Annotated[str | None, tyro.conf.arg(name="json")] = None
+    json_to: JsonFile = None
     """Write the result as JSON to this file, or to standard output for '-'."""

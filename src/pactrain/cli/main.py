@@ -51,7 +51,9 @@ def parsed(words: list[str]) -> Any:
 
 
 def _read(kind: Any, prog: str, about: str, words: list[str]) -> Any:
-    return tyro.cli(kind, prog=prog, description=about, args=words, config=(tyro.conf.OmitArgPrefixes,))
+    return tyro.cli(
+        kind, prog=prog, description=about, args=words, config=(tyro.conf.OmitArgPrefixes, tyro.conf.FlagCreatePairsOff)
+    )
 
 
 def check_names(words: list[str]) -> None:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import tyro
 
 from pactrain.cli.groups import JsonOptions, RunOptions
+from pactrain.cli.kinds import Column, File, Share
 from pactrain.cli.output import console, is_number, number, table, write_result
+from pactrain.cli.run_config import read_config
 from pactrain.runtime.errors import DataError, PactrainError
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ class RowOptions:
     """A folder made by `pactrain train`."""
     data: tyro.conf.Positional[Path]
     """A table with the columns of the training data (the target is not needed; if it is there, the predictions are scored), or a graph."""
-    id: str | None = None
+    id: Column = None
     """Column of the table that names its rows; by default rows are numbered from 1."""
 
 
@@ -37,9 +39,9 @@ class AnswerOptions:
     """What is written, and where."""
 
     heading: ClassVar = "output"
-    coverage: float | None = None
+    coverage: Share = None
     """Add intervals (regression) or sets of classes that hold the truth with this probability, 0.9 say; the run needs held-out rows."""
-    out: Path | None = None
+    out: File = None
     """Write the predictions as CSV to this file; otherwise the first ones are shown."""
 
 
@@ -51,14 +53,16 @@ class Predict(RowOptions, RunOptions, AnswerOptions, JsonOptions):
         """Carry it out."""
         screen = console(self.json_to)
         self._check_goals()
-        from pactrain.cli.build import network_of, read_config, read_encoder
+        config = read_config(self.run_folder)
+        if not self.data.exists():
+            raise DataError(f"there is no file {self.data}; name a table with the columns of the training data")
+        from pactrain.cli.build import network_of, read_encoder
         from pactrain.cli.trust import Outside
         from pactrain.data.files import read_frame
         from pactrain.data.graphs import read_graph
         from pactrain.data.predict_nodes import predict_nodes
         from pactrain.runs.reload import reload
 
-        config = read_config(self.run_folder)
         encoder = read_encoder(self.run_folder, config)
         model = network_of(self.run_folder, config, Outside(self.model, trust=self.trust))
         result = reload(self.run_folder, model, None if encoder.node_features else encoder)

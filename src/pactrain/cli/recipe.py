@@ -5,10 +5,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import tyro
 
+from pactrain.cli.kinds import Address, Count, Folder, JsonFile
 from pactrain.cli.output import console, write_result
 from pactrain.runtime.progress import Bar
 
@@ -29,13 +30,13 @@ class Recipe:
     """Where results are kept; started again, a recipe goes on where it stopped."""
     backend: Literal["loky", "ray", "dask"] = "loky"
     """Processes of this machine, or a cluster."""
-    address: str | None = None
+    address: Address = None
     """Where the cluster is."""
-    workers: int | None = None
+    workers: Count = None
     """Runs at once; by default one for each core."""
-    data_root: Path | None = None
+    data_root: Folder = None
     """Folder with data files; then $PACTRAIN_DATA and the user's cache are looked at."""
-    json_to: Annotated[str | None, tyro.conf.arg(name="json")] = None
+    json_to: JsonFile = None
     """Write the result as JSON to this file, or to standard output for '-'."""
 
     def runner(self, bar: Bar) -> "CarryOut":
@@ -70,9 +71,9 @@ class ImageRecipe(Recipe, ABC):
     """cpu: a part of CIFAR-10 and narrow networks, for two cores.  paper: its sizes, for GPUs; torchrun shares out the trainings."""
     seeds: int = 3
     """Seeds: training images, initial weights and batches of their own."""
-    images: int | None = None
+    images: Count = None
     """Training images, if not those of the scale."""
-    epochs: int | None = None
+    epochs: Count = None
     """Epochs, if not those of the scale."""
 
     def run(self) -> int:

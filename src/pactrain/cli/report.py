@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import tyro
 
+from pactrain.cli.kinds import File, Folder, JsonFile
 from pactrain.cli.output import console, write_result
 
 
@@ -15,13 +16,13 @@ class Report:
 
     runs: tyro.conf.Positional[tuple[Path, ...]]
     """Folders made by `pactrain train`, finished or not; several are shown side by side."""
-    out: Path | None = None
+    out: File = None
     """The page, or a folder for it; by default report.html in the run folder, or here for several runs."""
-    figures: Path | None = None
+    figures: Folder = None
     """A folder to save each figure to as a file of its own."""
     format: Literal["svg", "png", "pdf"] = "svg"
     """What kind of files."""
-    json_to: Annotated[str | None, tyro.conf.arg(name="json")] = None
+    json_to: JsonFile = None
     """Write where everything is, and the numbers of the runs, as JSON to this file, or to standard output for '-'."""
 
     def run(self) -> int:

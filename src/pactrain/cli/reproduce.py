@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
+from pactrain.cli.kinds import JsonFile
 from pactrain.cli.output import console, table, write_result
 from pactrain.cli.recipe import ImageRecipe, Recipe
 from pactrain.cli.reproduce_images import IMAGES, costs_shown
@@ -123,7 +124,7 @@ class TableGlue(Recipe):
 class Listing:
     """What can be reproduced, and what the recipes on images cost."""
 
-    json_to: Annotated[str | None, tyro.conf.arg(name="json")] = None
+    json_to: JsonFile = None
     """Write the list as JSON to this file, or to standard output for '-'."""
 
     def run(self) -> int:

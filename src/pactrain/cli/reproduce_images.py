@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from pactrain.cli.kinds import File
 from pactrain.cli.output import table
 from pactrain.cli.recipe import ImageRecipe
 from pactrain.cli.reproduce_headline import Headline
@@ -48,7 +49,7 @@ class ImageFigure(ImageRecipe):
 
     seeds: int = 1
     """Seeds; of several, figures show what they can."""
-    out: Path | None = None
+    out: File = None
     """The file to draw into: .svg, .png or .pdf; by default the recipe's name in .png."""
 
     def result(self, screen: "Console", carry_out: "CarryOut") -> dict[str, Any]:

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from pactrain.cli.check import check_options
 from pactrain.cli.groups import JsonOptions, TableOptions
+from pactrain.cli.kinds import Amount, Column, Columns, File, Folder, Name, Share
 from pactrain.cli.output import console, say, write_result
 from pactrain.runtime.progress import Bar
 
@@ -27,19 +29,19 @@ class DataOptions(TableOptions):
 
     data: str = "digits"
     """digits, breast_cancer, wine, iris, diabetes, mnist, fashion_mnist, cifar10, cifar100, uci:NAME, graph:NAME, or a .csv, .parquet or .npz file (a graph in the layout of CitationFull, too)."""
-    test_fraction: float | None = None
+    test_fraction: Share = None
     """Part of the data held out for the test score (files: 0.2, small named sets: 0.5, graphs: the paper's split); 0 trains on everything."""
-    keep: tuple[str, ...] = ()
+    keep: Columns = ()
     """Columns of the file to use although they look like identifiers."""
-    text: tuple[str, ...] = ()
+    text: Columns = ()
     """Columns of the file that hold free text."""
-    encoder: str | None = None
+    encoder: Name = None
     """What reads free text: a folder, or a name on the Hugging Face hub; by default a small encoder of sentences."""
-    test: Path | None = None
+    test: File = None
     """A file with the test rows; then all rows of --data are trained on."""
-    group: str | None = None
+    group: Column = None
     """A column of the file whose rows of one value stay together, all in training or all in the test (patients, users)."""
-    time: str | None = None
+    time: Column = None
     """A column of the file by which the latest rows are held out for the test."""
     split: int = 0
     """Which of the published splits of a uci set."""
@@ -50,9 +52,9 @@ class ModelOptions:
     """The network, and the loss that it is trained with."""
 
     heading: ClassVar = "model"
-    model: str | None = None
+    model: Name = None
     """mlp, mlp:600-600-600 (widths), linear; gcn, gat, sage, appnp for graphs; cnn5, cnn9, cnn13, cnn15, vgg4, vgg13, vgg19, resnet18, resnet34, densenet121 for images, with options as in resnet18:width=0.25,norm=group; or FILE.py:FUNCTION, a function of (inputs, outputs) that returns a torch module.  By default mlp; linear for free text, gcn for graphs."""
-    loss: str | None = None
+    loss: Name = None
     """cross_entropy, hinge, mse, l1, huber, log_cosh, quantile or quantile:LEVEL; by default from the target."""
     augment: Literal["none", "flip_crop", "flip", "crop"] = "none"
     """Mirror images and move them by up to 4 pixels, anew in each training step; the certificate sees the originals."""
@@ -65,7 +67,7 @@ class TrainingOptions:
     """Nothing has to be set.  The weights are trained with random noise added to them; how much each one bears is learned, too."""
 
     heading: ClassVar = "training"
-    budget: str | None = None
+    budget: Amount = None
     """The most time that the command may take: 60s, 5m, 1h; or the most passes over the data, "100 epochs"."""
     seed: int = 0
     """Decides the split, the initial weights and everything random."""
@@ -99,7 +101,7 @@ class OutputOptions:
     """Where results go."""
 
     heading: ClassVar = "output"
-    out: Path | None = None
+    out: Folder = None
     """The run folder; by default a new one below runs/."""
     tensorboard: bool = False
     """Also write the scalars of every epoch as TensorBoard event files, to tensorboard/ in the run folder."""
@@ -111,38 +113,45 @@ class Train(DataOptions, ModelOptions, TrainingOptions, CertificateOptions, Outp
 
     def run(self) -> int:
         """Carry it out, as one of several processes if torchrun has started them."""
-        began, first = time.monotonic(), os.environ.get("RANK", "0") == "0"
-        say(
-            console(self.json_to, quiet=not first), f"Reading {self.data} …"
-        )  # before torch, which takes seconds to load
+        began, quiet = time.monotonic(), os.environ.get("RANK", "0") != "0"
+        screen = console(self.json_to, quiet=quiet)
+        check_options(
+            data=self.data,
+            model=self.model,
+            seed=self.seed,
+            budget=self.budget,
+            delta=self.delta,
+            prior_data=self.prior_data,
+            test_fraction=self.test_fraction,
+            bound=self.bound,
+        )
+        say(screen, f"Reading {self.data} …")
+        task = self._load()  # a table, with all that can be wrong in it, is read before torch is loaded
+        for line in (*self._on_columns(task), *task.notes):
+            say(screen, line)
         from pactrain.runtime import distributed
 
         with distributed.joined():
-            return self._run(began, quiet=distributed.rank() > 0)
+            return self._run(task, screen, began, quiet=quiet)
 
-    def _run(self, began: float, *, quiet: bool) -> int:
-        screen = console(self.json_to, quiet=quiet)
+    def _run(self, task: "Task", screen: "Console", began: float, *, quiet: bool) -> int:
         from pactrain import fit
         from pactrain.cli.build import newest_unfinished, next_folder
         from pactrain.distributions.prior import Prior
         from pactrain.integrations.tensorboard import TensorBoard
-        from pactrain.models.named import check_model, chosen_model, make_model, source_of
+        from pactrain.models.named import chosen_model, make_model, source_of
         from pactrain.problem.named_losses import named_loss
         from pactrain.runs.folder import check_free
-        from pactrain.training.schedule import parse_budget
+        from pactrain.training.budget import parse_budget
 
-        check_model(self.model)  # before the data, which may take long to read
-        budget = parse_budget(self.budget, started=began)
         if self.out is not None and not self.resume and not quiet:
             check_free(self.out)
-        task = self._load()
         network = chosen_model(self.model, task.encoder)
         folder = self.out or (newest_unfinished(self.data) if self.resume else next_folder(self.data))
         boards = [TensorBoard(folder / "tensorboard")] if self.tensorboard and not quiet else []
         model = make_model(network, task.inputs, task.outputs, self.seed)
         config = self.described(task, network)
-        for line in (_opening(task, config, model), *self._on_columns(task), *task.notes):
-            say(screen, line)
+        say(screen, _opening(task, config, model))
         with Bar(screen, whole_run=True) as bar, ExitStack() as stack:
             result = fit(
                 model,
@@ -155,7 +164,7 @@ class Train(DataOptions, ModelOptions, TrainingOptions, CertificateOptions, Outp
                 test=task.test,
                 device=self.device,
                 seed=self.seed,
-                budget=budget,
+                budget=parse_budget(self.budget, started=began),
                 prior_data=self.prior_data,
                 certificate=self.certificate,
                 callbacks=[bar, *(stack.enter_context(board) for board in boards)],
@@ -171,9 +180,8 @@ class Train(DataOptions, ModelOptions, TrainingOptions, CertificateOptions, Outp
 
     def _load(self) -> "Task":
         """The data that the command names."""
-        from pactrain.cli.build import text_columns
         from pactrain.data.load import load
-        from pactrain.problem.read import first_part
+        from pactrain.problem.first_part import first_part
 
         return load(
             self.data,
@@ -188,9 +196,17 @@ class Train(DataOptions, ModelOptions, TrainingOptions, CertificateOptions, Outp
             seed=self.seed,
             split=self.split,
             root=self.data_root,
-            text=text_columns(self.text, self.encoder),
+            text=self._texts(),
             prior_data=first_part(self.prior_data, self.certificate),
         )
+
+    def _texts(self) -> dict[str, str]:
+        """The columns of free text with their encoders."""
+        if not self.text and self.encoder is None:
+            return {}
+        from pactrain.cli.build import text_columns
+
+        return text_columns(self.text, self.encoder)
 
     def _data(self, task: "Task", config: dict[str, Any]) -> "Described":
         """The training data with what is known about it."""
@@ -214,7 +230,6 @@ class Train(DataOptions, ModelOptions, TrainingOptions, CertificateOptions, Outp
 
     def described(self, task: "Task", network: str) -> dict[str, Any]:
         """What the run folder must know to load the same data and build the same network again."""
-        from pactrain.cli.build import text_columns
         from pactrain.data.column_report import column_records
 
         data = {
@@ -226,7 +241,7 @@ class Train(DataOptions, ModelOptions, TrainingOptions, CertificateOptions, Outp
             "group": self.group,
             "time": self.time,
             "test": None if self.test is None else str(self.test.resolve()),
-            "text": text_columns(self.text, self.encoder),
+            "text": self._texts(),
             "test_fraction": self.test_fraction,
             "split": self.split,
         }
@@ -269,10 +284,20 @@ def show(screen: "Console", result: "Result") -> None:
     for line in summary(result.config, result.metrics, result.certificate)[1:]:
         say(screen, line, indent=2)
     for note in result.notes:
-        say(screen, f"Note: {note}")
-    if result.path is None:
-        return
-    if result.certificate.silence():
-        say(screen, f"What could be proved instead: pactrain certify --explain {result.path}")
-    report = result.path / "report.html"
-    say(screen, f"Next: pactrain predict {result.path} new.csv" + (f"     Report: {report}" if report.exists() else ""))
+        say(screen, f"Note: {note}", indent=2)
+    if result.path is not None:
+        for line in next_steps(result, result.path):
+            screen.print(line, markup=False, highlight=False, soft_wrap=True)
+
+
+def next_steps(result: "Result", run: Path) -> list[str]:
+    """Commands that go on from a run, each with what it is for."""
+    graph = result.config.get("preprocess", {}).get("node_features")
+    steps = [(f"pactrain predict {run} {'graph.npz' if graph else 'new.csv'}", "answers for new data")]
+    if not result.certificate.from_training_rows() and result.metrics["task"]["classes"] and not graph:
+        steps.append((f"pactrain certify --explain {run}", "what else could be proved"))
+    if (run / "report.html").exists():
+        steps.append((f"{run / 'report.html'}", "the report: open it in a browser"))
+    width = max(len(step) for step, _ in steps)
+    heads = ["Next:", *[" " * len("Next:")] * len(steps)]
+    return [f"{head} {step:<{width}}  {why}" for head, (step, why) in zip(heads, steps, strict=False)]

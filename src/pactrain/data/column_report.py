@@ -4,6 +4,12 @@ from typing import Any
 
 from pactrain.data.encoder import Encoder
 
+CODES = {
+    "ISO8601": "YYYY-MM-DD", "%Y": "YYYY", "%y": "YY", "%m": "MM", "%d": "DD", "%b": "Jan", "%B": "January",
+    "%H": "hh", "%M": "mm", "%S": "ss",
+}  # fmt: skip
+"""How parts of a date are written, for people."""
+
 SHOWN = 6
 """Columns of one sort that are named on the screen."""
 
@@ -40,11 +46,18 @@ def _detail(record: dict[str, Any]) -> str:
     if record["became"] == "left out":
         return f" ({record['why']})"
     if record["became"] == "date":
-        return f" ({', '.join(record['parts'])} of {record['written']})"
+        return f" ({', '.join(record['parts'])}; written {_as_written(record['written'])})"
     if record["became"] == "categories":
         rare = record["different"] - record["features"]
         return f" ({record['features']}{f', and {rare} rare ones without a feature' if rare else ''})"
     return ""
+
+
+def _as_written(form: str) -> str:
+    """The format of a date as people write it: DD.MM.YYYY."""
+    for code, shown in CODES.items():
+        form = form.replace(code, shown)
+    return form
 
 
 def _heading(sort: str, count: int) -> str:

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pactrain.runtime.errors import DataError
+from pactrain.runtime.untrusted import array_names
 
 KEYS = {f"{part}_{key}" for part in ("adj", "attr") for key in ("data", "indices", "indptr", "shape")} | {"labels"}
 MASKS = ("train_mask", "val_mask", "test_mask")
@@ -15,6 +16,11 @@ MOST_FEATURES = 1_000_000_000
 """Numbers in the table of nodes and features, which is held densely; the largest published graph has 172 million."""
 
 Arrays = dict[str, NDArray[Any]]
+
+
+def is_graph_file(path: Path) -> bool:
+    """True if an NPZ file has the arrays of `CitationFull`."""
+    return array_names(path) >= KEYS - {"labels"}
 
 
 def check_graph(arrays: Arrays, path: str | Path) -> None:

@@ -15,7 +15,7 @@ from pactrain.data.places import data_file
 from pactrain.data.task import Task, split_rows
 from pactrain.runtime.errors import DataError
 from pactrain.runtime.events import Callback, silent
-from pactrain.runtime.untrusted import array_names, read_arrays
+from pactrain.runtime.untrusted import read_arrays
 
 HOME = "https://github.com/abojchevski/graph2gauss/raw/master/data/{}.npz"
 SIZES = {
@@ -72,11 +72,6 @@ def fetch_graph(name: str, into: str | Path | None = None, *, progress: Callback
             f"the downloaded {name} has {found} nodes, features and classes and not {SIZES[name]}; it was removed"
         )
     return path
-
-
-def is_graph_file(path: Path) -> bool:
-    """True if an NPZ file has the arrays of `CitationFull`."""
-    return array_names(path) >= KEYS - {"labels"}
 
 
 def read_graph(path: str | Path) -> Any:

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from pactrain.data.catalogue import ENTRIES
 from pactrain.data.encoder import Kind
 from pactrain.data.files import READERS, ending
-from pactrain.data.graphs import is_graph_file, load_graph_task
-from pactrain.data.named import NAMES, load_named
+from pactrain.data.graph_arrays import is_graph_file
 from pactrain.data.tables import Columns, load_table
 from pactrain.data.task import Task
 from pactrain.runtime.errors import DataError
@@ -46,13 +46,15 @@ def load(
     path = Path(data)
     asked = Columns(target, kind, drop, keep, text or {}, group, time, None if test is None else Path(test))
     of_tables = replace(asked, kind=None) != Columns()
-    if data not in NAMES and not data.startswith("graph:") and path.is_dir():
+    if data not in ENTRIES and not data.startswith("graph:") and path.is_dir():
         raise DataError(f"{data} is a folder and not a file; name a file in it")
     if data.startswith("graph:") or (path.suffix.lower() == ".npz" and is_graph_file(path)):
         if of_tables:
             raise DataError(
                 f"--target, --drop, --text and the like go with a table; {data!r} is a graph, whose labels are predicted"
             )
+        from pactrain.data.graphs import load_graph_task  # needs torch, which a table does not wait for
+
         return load_graph_task(
             data, test_fraction=test_fraction, file_fraction=FILE_TEST_FRACTION, seed=seed, root=root
         )
@@ -63,4 +65,6 @@ def load(
         raise DataError(
             f"--target, --drop, --text and the like go with a file; {data!r} is not one (.csv, .parquet, .npz)"
         )
+    from pactrain.data.named import load_named
+
     return load_named(data, test_fraction=test_fraction, seed=seed, split=split, root=root, prior_data=prior_data)

@@ -23,8 +23,8 @@ from pactrain.experiments.tables import Cell, Table
 from pactrain.models.image import image_model
 from pactrain.rules.constants import SCAN_SHARE
 from pactrain.rules.presets import rules_for
+from pactrain.training.budget import parse_budget
 from pactrain.training.history import between_looks, rows_measured
-from pactrain.training.schedule import parse_budget
 
 CPU_RATE = 30e9
 """Operations a second that a core of the machine these recipes were sized on gets out of the narrow networks."""

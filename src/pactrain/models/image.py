@@ -15,23 +15,17 @@ from pactrain.models.densenet import densenet
 from pactrain.models.resnet import resnet
 from pactrain.models.vgg import vgg
 from pactrain.runtime.errors import PactrainError
+from pactrain.runtime.network_names import IMAGE_MODELS
 
 SIDE, SMALLEST = 32, 8
 """Side of the images that the networks take; smaller ones get a black frame, and fewer pixels are no image."""
 
-FAMILIES: dict[str, tuple[Callable[..., nn.Sequential], int]] = {
-    "cnn5": (cnn, 5),
-    "cnn9": (cnn, 9),
-    "cnn13": (cnn, 13),
-    "cnn15": (cnn, 15),
-    "vgg4": (vgg, 4),
-    "vgg13": (vgg, 13),
-    "vgg19": (vgg, 19),
-    "resnet18": (resnet, 18),
-    "resnet34": (resnet, 34),
-    "densenet121": (densenet, 121),
+BUILDERS: dict[str, Callable[..., nn.Sequential]] = {
+    "cnn": cnn,
+    "vgg": vgg,
+    "resnet": resnet,
+    "densenet": densenet,
 }
-IMAGE_MODELS = tuple(FAMILIES)
 
 
 class Images(nn.Module):
@@ -66,11 +60,6 @@ def image_shape(inputs: int) -> tuple[int, int]:
     )
 
 
-def is_image_model(name: str) -> bool:
-    """True if the name, without its options, is that of a network for images."""
-    return name.partition(":")[0] in FAMILIES
-
-
 def image_model(name: str, inputs: int, classes: int, *, seed: int = 0) -> nn.Sequential:
     """A network for rows of `inputs` pixels by its name and options, torch's default initialisation drawn from `seed`.
 
@@ -78,7 +67,8 @@ def image_model(name: str, inputs: int, classes: int, *, seed: int = 0) -> nn.Se
     torch.Size([2, 10])
     """
     family, _, options = name.partition(":")
-    make, layers = FAMILIES[family]
+    kind, layers = IMAGE_MODELS[family]
+    make = BUILDERS[kind]
     chosen = _options(name, options, normalised=make is not cnn)
     channels, side = image_shape(inputs)
     with torch.random.fork_rng(devices=[]):

@@ -2,20 +2,17 @@
 
 import importlib.util
 import re
-from pathlib import Path
 
 import torch
 from torch import nn
 
 from pactrain.data.encoder import Encoder
 from pactrain.distributions.prior import fresh_source
-from pactrain.models.image import IMAGE_MODELS, image_model, is_image_model
+from pactrain.models.image import image_model
 from pactrain.models.mlp import mlp
 from pactrain.runtime.errors import PactrainError
 from pactrain.runtime.gave_up import Refused, refusing
-
-GRAPH_MODELS = ("gcn", "gat", "sage", "appnp")
-MLP = r"mlp(?::([1-9]\d*(?:-[1-9]\d*)*))?"
+from pactrain.runtime.network_names import GRAPH_MODELS, MLP, check_model, is_image_model
 
 
 def chosen_model(name: str | None, encoder: Encoder) -> str:
@@ -30,20 +27,6 @@ def chosen_model(name: str | None, encoder: Encoder) -> str:
     if not graph and name in GRAPH_MODELS:
         raise PactrainError(f"model {name!r} needs a graph; for a table use mlp, linear or FILE.py:FUNCTION")
     return name
-
-
-def check_model(name: str | None) -> None:
-    """Refuse a name that no network has, or a file that is not there: sooner than the data can be read."""
-    if name is None or name in GRAPH_MODELS or re.fullmatch(MLP, name) or name == "linear" or is_image_model(name):
-        return
-    path, _, function = name.rpartition(":")
-    if not path.endswith(".py") or not function:
-        raise PactrainError(
-            f"model {name!r} is not known; use mlp, mlp:600-600 (widths), linear, {', '.join(GRAPH_MODELS)}, "
-            f"{', '.join(IMAGE_MODELS)} (vgg13:width=0.25,norm=group, say) or FILE.py:FUNCTION"
-        )
-    if not Path(path).exists():
-        raise PactrainError(f"there is no file {path} to take the model from")
 
 
 def source_of(name: str, seed: int) -> str | None:

@@ -101,17 +101,18 @@ def further_scores(answers: Answers) -> dict[str, Any]:
 
     Returns:
         For classes: `balanced_accuracy` (mean recall), `f1` (mean over the classes), `auc` (mean over the classes, each against
-        the rest) and `recall`, one value per class and None for a class without rows.  For numbers: `mae`, `r2`, and `spread`,
-        the standard deviation of the target.
+        the rest) and `recall`, one value per class and None for a class without rows.  For numbers: `mae`, `error90`
+        (nine in ten errors are no larger), `r2`, and `spread`, the standard deviation of the target.
 
     Example:
         >>> further_scores(NumberAnswers(np.array([0.0, 2.0]), np.array([0.0, 1.0])))
-        {'mae': 0.5, 'r2': 0.5, 'spread': 1.0}
+        {'mae': 0.5, 'error90': 0.9, 'r2': 0.5, 'spread': 1.0}
     """
     if isinstance(answers, NumberAnswers):
         error, spread = answers.answer - answers.target, float(answers.target.std())
         explained = {"r2": 1 - float(np.square(error).mean()) / spread**2} if spread > 0 else {}
-        return {"mae": float(np.abs(error).mean()), **explained, "spread": spread}
+        sizes = np.abs(error)
+        return {"mae": float(sizes.mean()), "error90": float(np.quantile(sizes, 0.9)), **explained, "spread": spread}
     table = answers.confusion().astype(np.float64)
     right, actual, named = table.diagonal(), table.sum(1), table.sum(0)
     there = actual > 0

@@ -9,6 +9,7 @@ from torch import nn
 
 from pactrain.problem.as_loss import as_loss
 from pactrain.problem.batches import Batches, PriorRows, TensorBatches, split_numbers
+from pactrain.problem.first_part import FIRST_HALF
 from pactrain.problem.input_types import as_network_takes
 from pactrain.problem.loss_weights import ClassWeight, RowWeighted, weigh_classes, weigh_rows
 from pactrain.problem.losses import AnyLoss, Loss, per_example
@@ -20,9 +21,8 @@ from pactrain.runtime.errors import DataError, PactrainError
 from pactrain.runtime.gave_up import gave_up, is_torchs, refusing
 from pactrain.runtime.seeds import derive, prior_seed
 
-FIRST_HALF, START, COUNTED_BLOCKS = 0.5, 0.4, 10
-"""For the progressive certificate: part of the rows that it does not count, part of them that is trained on first, and
-blocks of the rows that it counts."""
+START, COUNTED_BLOCKS = 0.4, 10
+"""For the progressive certificate: part of the rows that is trained on first, and blocks of the rows that it counts."""
 
 PARTS = 6
 """Parts of the rows for a recursive certificate, each as large as all before it."""
@@ -179,11 +179,6 @@ def set_aside(problem: Problem, part: float, seed: int) -> Problem:
     if not len(first) or not len(rest):
         raise DataError(f"prior_data={part} of {len(table)} rows leaves one of the two parts empty")
     return replace(problem, batches=rest, prior_rows=first)
-
-
-def first_part(prior_data: float, certificate: str) -> float:
-    """Part of the training rows that no statement counts, from which encodings may be learned; 0 where all are counted."""
-    return FIRST_HALF if certificate == "progressive" else prior_data
 
 
 def in_blocks(problem: Problem, certificate: str, seed: int) -> Problem:

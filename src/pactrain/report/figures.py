@@ -17,16 +17,14 @@ def training_figures(run: Run) -> list[Drawing]:
     """How training went."""
     if not run.history:
         return []
-    drawings = [score_figure(run, run.score)]
-    if run.score != "loss":
-        drawings.append(score_figure(run, "loss"))
-    return [*drawings, gap_figure([run])] if run.history[-1].get("test") else drawings
+    return [score_figure(run, name) for name in dict.fromkeys((run.score, "loss"))]
 
 
 def method_figures(run: Run) -> list[Drawing]:
     """The bound, the noise and the moment."""
     drawings = [bound_figure(run), noise_figure(run)] if run.history else []
-    return drawings if run.moment is None else [*drawings, moment_figure(run)]
+    drawings += [moment_figure(run)] if run.moment is not None else []
+    return [*drawings, gap_figure([run])] if run.history and run.history[-1].get("test") else drawings
 
 
 def comparisons(runs: list[Run]) -> list[Drawing]:

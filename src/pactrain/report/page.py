@@ -13,7 +13,7 @@ from pactrain.report.inline import inline_svg
 from pactrain.report.read import Run, run_of
 from pactrain.report.sections import sections, tiles
 from pactrain.report.tables import Table
-from pactrain.report.words import duration, headline, proved, sentence, trained, value_of
+from pactrain.report.words import duration, headline, promised, proved, sentence, trained
 from pactrain.runs.result import Result
 from pactrain.runs.sentences import score_text
 from pactrain.runtime.versions import versions
@@ -86,7 +86,7 @@ def _row(run: Run) -> list[str]:
     return [
         run.name,
         run.data,
-        f"{best.quantity} ≤ {value_of(best)}, {best.label}" if best else "nothing",
+        f"{promised(best)}, {best.label}" if best else "nothing",
         unit + score_text(score, run.scores("test").get(score)),
         unit + score_text(score, run.scores("train").get(score)),
         score_text("bound", run.history[-1]["bound"] if run.history else None),

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from pactrain.certification.certificate import Certificate
-from pactrain.certification.statement import MEANING
+from pactrain.certification.statement import MEAN, MEANING
 from pactrain.report.figures import method_figures, training_figures
 from pactrain.report.model_sections import columns, quality, rows
 from pactrain.report.read import Run
 from pactrain.report.tables import Table
-from pactrain.report.words import finding, findings, headline, sentence, value_of
+from pactrain.report.words import finding, findings, headline, promised, sentence, value_of
 from pactrain.runs.sentences import left_out, noticed, score_text
 
 Values = dict[str, Any]
@@ -41,8 +41,8 @@ def tiles(run: Run) -> list[tuple[str, str]]:
     items.insert(1 if test else 0, (score_text(score, train.get(score)), f"{score} on{count} training rows"))
     best = headline(run)
     if best is not None:
-        what = "error" if best.quantity == "0-1 error" else best.quantity
-        items.append((f"≤ {value_of(best)}", f"{what} on new data of the {best.predictor}, {best.label}"))
+        whose = "" if best.predictor == MEAN else f" ({best.predictor})"
+        items.append((promised(best), f"on new data{whose}, {best.label}"))
     return items
 
 

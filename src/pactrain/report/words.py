@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from pactrain.certification.certificate import UNCLAIMED, Certificate
-from pactrain.certification.statement import PROGRESSIVE, WHO, Statement, claim, shortfall
+from pactrain.certification.statement import PROGRESSIVE, WHO, Statement, at_least, claim, shortfall
 from pactrain.report.read import Run
 from pactrain.runs.sentences import number
 
@@ -52,6 +52,13 @@ def value_of(statement: Statement) -> str:
     """The number of a statement with its unit."""
     error = statement.quantity == "0-1 error"
     return f"{100 * statement.value:.1f}\N{NO-BREAK SPACE}%" if error else number(statement.value)
+
+
+def promised(s: Statement) -> str:
+    """What a statement comes to on new data, in a few words."""
+    if s.quantity == "0-1 error":
+        return f"≥ {at_least(1 - s.value)} right"
+    return f"{s.quantity} ≤ {value_of(s)}"
 
 
 def finding(s: Statement) -> Finding:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pactrain.problem.read import Problem
 from pactrain.problem.scores import entropy
-from pactrain.runs.sentences import main_score, score_text
+from pactrain.runs.sentences import main_score, percent, score_text
 from pactrain.training.train import Trained
 from pactrain.training.trainer import Trainer
 
@@ -87,7 +87,7 @@ def _notes_on_guessing(problem: Problem, metrics: Mapping[str, Any]) -> list[str
     learnt = train.get("nll", math.inf) < INFORMED * entropy(shares)  # rare classes may be told apart and never named
     if majority < 1 and train["accuracy"] <= majority + 0.01 and not learnt:
         return [
-            f"The network predicts no better than always naming the largest class ({100 * majority:.1f} % of the training "
+            f"The network predicts no better than always naming the largest class ({percent(majority)} of the training "
             "data): it has stayed at its prior. Check the scale of the inputs and that the labels belong to them."
         ]
     return []

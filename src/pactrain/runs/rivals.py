@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pactrain.problem.batches import Batches
+from pactrain.problem.graph_nodes import Nodes
 from pactrain.problem.losses import Loss
 from pactrain.problem.read import Problem
 
 Array = NDArray[Any]
 
-MOST_ROWS, MOST_FEATURES = 5_000, 1_024
-"""Training rows that the linear model sees, and features above which it is not tried: it should take seconds at most."""
+MOST_ROWS, MOST_VALUES, MOST_FEATURES = 5_000, 5_000 * 1_024, 4_096
+"""Training rows that the linear model sees, values in them, and features above which it is not tried: it should take seconds."""
 
 
 def rivals(problem: Problem) -> dict[str, Any]:
@@ -69,35 +70,40 @@ def _linear(problem: Problem) -> dict[str, Any] | None:
     test = None if problem.test is None else _rows(problem.test)
     if test is None or any(part is None for part in parts):
         return None
-    x, y = _chosen([p for p in parts if p is not None])
+    x, y, seen = _chosen([p for p in parts if p is not None])
     test = test[0].astype(np.float64), test[1]
     if problem.loss.task == "regression":
         answer = _ridge(x, y.astype(np.float64), test[0])
-        return {"name": "linear regression", "rmse": _rmse(answer - test[1], problem.loss), "rows": len(y)}
+        return {"name": f"linear regression{seen}", "rmse": _rmse(answer - test[1], problem.loss), "rows": len(y)}
     if len(np.unique(y)) < 2:
         return None
     right = _logistic(x, y, test[0]) == test[1]
-    return {"name": "logistic regression", "accuracy": float(right.mean()), "rows": len(y)}
+    return {"name": f"logistic regression{seen}", "accuracy": float(right.mean()), "rows": len(y)}
 
 
-def _chosen(parts: list[tuple[Array, Array]]) -> tuple[Array, Array]:
-    """The rows of all parts together if they are few, else some of them; the inputs in double precision."""
+def _chosen(parts: list[tuple[Array, Array]]) -> tuple[Array, Array, str]:
+    """The rows of all parts together if they are few, else some of them and words that say so; the inputs in double precision."""
     places = np.cumsum([0, *(len(y) for _, y in parts)])
     n = int(places[-1])
-    some = np.random.default_rng(0).choice(n, MOST_ROWS, replace=False) if n > MOST_ROWS else np.arange(n)
+    most = min(MOST_ROWS, MOST_VALUES // parts[0][0].shape[1])
+    some = np.random.default_rng(0).choice(n, most, replace=False) if n > most else np.arange(n)
     part = np.searchsorted(places, some, side="right") - 1
     x = np.stack([parts[p][0][i - places[p]] for p, i in zip(part, some, strict=True)]).astype(np.float64)
-    return x, np.array([parts[p][1][i - places[p]] for p, i in zip(part, some, strict=True)])
+    y = np.array([parts[p][1][i - places[p]] for p, i in zip(part, some, strict=True)])
+    return x, y, f" on {most:,} rows" if n > most else ""
 
 
 def _rows(batches: Batches) -> tuple[Array, Array] | None:
     """Inputs and targets as arrays, one row per example; None where they are not."""
     table = batches.table
-    if table is None or len(table.tensors) != 2:
+    examples: Any = next(iter(batches.ordered()), None) if table is None else table.tensors
+    if isinstance(examples, Nodes):  # the nodes' own features, without the edges
+        examples = (examples.x[examples.nodes], examples.y)
+    elif table is None or len(examples) != 2:
         return None
-    x, y = table.tensors
+    x, y = examples
     x, y = x.reshape(len(x), -1), y.reshape(len(y), -1)
-    if not x.is_floating_point() or x.shape[1] > MOST_FEATURES or y.shape[1] != 1:
+    if not x.is_floating_point() or not 0 < x.shape[1] <= MOST_FEATURES or y.shape[1] != 1:
         return None
     x = x if x.dtype in (torch.float32, torch.float64) else x.double()
     return x.cpu().numpy(), y[:, 0].cpu().numpy()

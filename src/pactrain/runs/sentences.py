@@ -15,7 +15,7 @@ Values = Mapping[str, Any]
 SHOWN_CLAIMS = 2
 """Statements of the certificate that a summary has room for."""
 
-UNEVEN = 1.5
+UNEVEN = 1.2
 """Times its even share above which the largest class makes accuracy alone misleading."""
 
 
@@ -42,6 +42,8 @@ def score_text(name: str, value: float | None) -> str:
     """The value of a score with its unit."""
     if value is None:
         return "–"
+    if name in ("auc", "f1"):
+        return f"{value if value == 1 else min(value, 0.999):.3f}"  # the last digit never makes it perfect
     return percent(value) if name in ("accuracy", "balanced_accuracy", "ece") else number(value)
 
 
@@ -112,13 +114,15 @@ def details(config: Values, metrics: Values) -> list[str]:
     if "mae" in found and "spread" in found:
         explained = f"explains {percent(found['r2'])} of the variance (R²); " if found.get("r2", 0) > 0 else ""
         lines.append(
-            f"{explained}mean absolute error {number(found['mae'])}; the target's own standard deviation is "
-            f"{number(found['spread'])}"
+            f"{explained}mean absolute error {number(found['mae'])}, nine in ten below {number(found['error90'])}; "
+            f"the target's own standard deviation is {number(found['spread'])}"
         )
     if isinstance(found.get("recall"), list) and is_uneven(metrics):  # a metric of the user's own may have this name
-        auc = f", AUC {found['auc']:.3f}" if "auc" in found else ""
-        lines.append(f"balanced accuracy {percent(found['balanced_accuracy'])}{auc}, F1 {found['f1']:.3f}")
-        lines.append(f"found of each class: {_recalls(config, found['recall'])}")
+        auc = f", AUC {score_text('auc', found['auc'])}" if "auc" in found else ""
+        lines.append(
+            f"balanced accuracy {percent(found['balanced_accuracy'])}{auc}, F1 {score_text('f1', found['f1'])}"
+        )
+        lines.append(f"found of each class (recall): {_recalls(config, found['recall'])}")
     told = [f"calibration error {percent(found['ece'])}"] if "ece" in found else []
     if metrics.get("confused"):
         true, named, times = metrics["confused"][0]
@@ -129,8 +133,8 @@ def details(config: Values, metrics: Values) -> list[str]:
 def _recalls(config: Values, recall: list[float | None], most: int = 6) -> str:
     """The recall of each class, the worst first where there are many."""
     known = sorted((r, i) for i, r in enumerate(recall) if r is not None)
-    shown = ", ".join(f"{class_name(config, i)} {percent(r)}" for r, i in known[:most])
-    return shown + (f" and {len(known) - most} classes more" if len(known) > most else "")
+    shown = ", ".join(f"{percent(r)} of {class_name(config, i)}" for r, i in known[:most])
+    return shown + (f", more of the other {len(known) - most}" if len(known) > most else "")
 
 
 def is_uneven(metrics: Values) -> bool:
@@ -171,9 +175,9 @@ def noticed(metrics: Values) -> list[str]:
 
 
 def promise(certificate: Certificate) -> list[str]:
-    """What is known about new data, the strongest first, then what cannot be said: the sentences of the printed certificate."""
+    """What is known about new data, the strongest first: the sentences of the printed certificate."""
     claims = [f"on new data, with {certificate.confidence}, {claimed}" for claimed in certificate.claims()]
-    return [*(claims[:SHOWN_CLAIMS] or [UNCLAIMED]), *certificate.silence()]
+    return claims[:SHOWN_CLAIMS] or [UNCLAIMED]
 
 
 def summary(config: Values, metrics: Values, certificate: Certificate) -> list[str]:
@@ -186,5 +190,6 @@ def summary(config: Values, metrics: Values, certificate: Certificate) -> list[s
         *promise(certificate),
         *details(config, metrics),
         *noticed(metrics),
-        *certificate.remarks(),
+        *certificate.silence(),
+        *certificate.remarks(brief=True),
     ]

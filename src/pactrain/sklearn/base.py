@@ -26,9 +26,9 @@ from pactrain.distributions.posterior import Posterior
 from pactrain.distributions.prior import Prior, fresh_source
 from pactrain.models.mlp import mlp
 from pactrain.problem.batches import EVALUATION_BATCH
+from pactrain.problem.first_part import first_part
 from pactrain.problem.losses import AnyLoss, Loss
 from pactrain.problem.module_modes import evaluating
-from pactrain.problem.read import first_part
 from pactrain.rules.rules import Rules
 from pactrain.runtime.errors import DataError, PactrainError
 from pactrain.runtime.seeds import seed_global

@@ -23,10 +23,10 @@ from pactrain.runtime.arguments import check_callables, check_seed, check_share
 from pactrain.runtime.devices import choose_device
 from pactrain.runtime.errors import PactrainError
 from pactrain.runtime.events import Callback, Event, silent
+from pactrain.training.budget import Budget, parse_budget
 from pactrain.training.choose_bound import rules_with, training_loss
 from pactrain.training.gradient_steps import OptimizerFactory
 from pactrain.training.precision import Computing
-from pactrain.training.schedule import Budget, parse_budget
 
 CERTIFICATES = ("standard", "progressive", "recursive")
 

@@ -8,10 +8,10 @@ from pactrain.bounds.base import Bound
 from pactrain.bounds.moment import Moment
 from pactrain.problem.untrained import Untrained
 from pactrain.rules.rules import Rules
+from pactrain.training.budget import Budget
 from pactrain.training.gamma_search import HeldGamma
 from pactrain.training.gradient_steps import OptimizerFactory
 from pactrain.training.precision import Computing
-from pactrain.training.schedule import Budget
 
 
 @dataclass(frozen=True, kw_only=True)

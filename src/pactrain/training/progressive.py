@@ -13,9 +13,9 @@ from pactrain.problem.module_modes import estimate_batch_norm
 from pactrain.problem.scores import evaluate
 from pactrain.runtime import distributed
 from pactrain.runtime.events import Event
+from pactrain.training.budget import Budget
 from pactrain.training.gamma_search import HeldGamma
 from pactrain.training.options import Options
-from pactrain.training.schedule import Budget
 from pactrain.training.start import Start, bound_of
 from pactrain.training.time_left import for_training
 from pactrain.training.trainer import Trainer

@@ -18,7 +18,7 @@ from pactrain.distributions.posterior import Posterior
 from pactrain.problem.batches import TensorBatches
 from pactrain.problem.losses import Loss
 from pactrain.runtime.events import Event
-from pactrain.training.schedule import Budget
+from pactrain.training.budget import Budget
 from pactrain.training.start import Start
 from pactrain.training.trainer import Trainer
 

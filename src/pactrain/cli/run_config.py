@@ -1,0 +1,39 @@
+"""The configuration of a run folder, checked.  No torch: a folder that is none is refused at once."""
+
+from pathlib import Path
+from typing import Any
+
+from pactrain.runtime.errors import RunError
+from pactrain.runtime.untrusted import Types, check_types, made_from, read_json
+
+CONFIG: Types = {
+    "preprocess": dict, "data": dict, "model": str, "loss": str, "prior": str, "rules": dict, "versions": dict,
+    "seed": int, "threads": int, "delta": (int, float), "prior_data": (int, float), "certificate": str, "model_digest": str,
+}  # fmt: skip
+DATA: Types = {
+    "name": str, "target": (str, type(None)), "task": str, "drop": list, "split": int,
+    "test_fraction": (int, float, type(None)), "keep": list, "group": (str, type(None)), "time": (str, type(None)),
+    "test": (str, type(None)),
+}  # fmt: skip
+RULES: Types = {"units": bool}
+
+
+def read_config(run: Path) -> dict[str, Any]:
+    """The configuration of a completed run made by the command line, its types checked."""
+    if not run.is_dir():
+        raise RunError(f"{run} is not a run folder; name a folder made by pactrain train")
+    if not (run / "metrics.json").exists():
+        raise RunError(f"the run in {run} is not complete; finish it with pactrain train --out {run} --resume …")
+    file = run / "config.json"
+    config = made_from(file, dict[str, Any], read_json(file))
+    if "preprocess" not in config:
+        raise RunError(
+            f"{run} was written by pactrain.fit, not by the command line: it does not know how its data and network are "
+            "made; load model.safetensors into your own network"
+        )
+    check_types(config, CONFIG, file)
+    check_types(config["data"], DATA, file)
+    check_types(config["rules"], RULES, file)
+    if config["prior"] not in ("layer", "tensor", "model"):
+        raise RunError(f"{file} is not as pactrain writes it: 'prior' cannot be {config['prior']!r:.40}")
+    return config
