@@ -166,7 +166,7 @@ def progressive_bound(x: Inputs) -> Callable[[Decimal], bool]:
     """`progressive`: (1 − exp(−(λ Σ errors + ln(1/delta_bound))/n)) / (1 − e^−λ), λ from the errors of the first block."""
     blocks = pairs_of(x["blocks"])
     confidence = (1 / x["delta_bound"]).ln()
-    rate = (2 * confidence / (5 * (blocks[0][1] + 1))).sqrt()
+    rate = (2 * confidence / (3 * (blocks[0][1] + 1))).sqrt()
     errors = sum(k for _, k in blocks[1:])
     truth = (1 - (-(rate * errors + confidence) / x["n"]).exp()) / (1 - (-rate).exp())
     return lambda value: value >= min(Decimal(1), truth * (1 + MARGIN))

@@ -146,3 +146,13 @@ def test_a_network_for_images_is_not_for_a_graph() -> None:
     assert chosen_model("vgg13:width=.5", rows) == "vgg13:width=.5"
     with pytest.raises(PactrainError, match="does not see edges"):
         chosen_model("vgg13:width=.5", dataclasses.replace(rows, node_features=3))
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs", "framed"), [("cnn5", 64, 8), ("cnn5", 784, 28), ("vgg4", 784, 32), ("vgg4", 3 * 81, 16)]
+)
+def test_small_networks_take_small_images(name: str, inputs: int, framed: int) -> None:
+    model = image_model(f"{name}:width=.25" + ",norm=group" * (name == "vgg4"), inputs, 10).eval()
+    rows = torch.rand(3, inputs)
+    assert model[0](rows).shape[2:] == (framed, framed)
+    assert model(rows).shape == (3, 10)

@@ -107,7 +107,7 @@ def _test_set(i: Mapping[str, float]) -> float:
 def _progressive(i: Mapping[str, Any]) -> float:
     """The largest p at which the supermartingale of the counted blocks, at the first block's λ, is still below 1/δ."""
     blocks = [tuple(map(int, part.split(":"))) for part in i["blocks"].split(" ")]
-    rate = math.sqrt(2 * math.log(1 / i["delta_bound"]) / (5 * (blocks[0][1] + 1)))
+    rate = math.sqrt(2 * math.log(1 / i["delta_bound"]) / (3 * (blocks[0][1] + 1)))
     n, errors = np.sum(blocks[1:], axis=0)
 
     def excess(p: float) -> float:

@@ -32,7 +32,7 @@ from pactrain.problem.read import PARTS
 from pactrain.runtime.seeds import generator
 from pactrain.runtime.versions import versions
 
-DRAWS = 100_000
+DRAWS = 40_000
 """Draws with which a level is measured at least, where every example has one of its own; always in whole passes."""
 
 Chunks = Callable[[], Iterator[Any]]

@@ -17,7 +17,7 @@ BLOCKS: dict[int, Sequence[Sequence[int]]] = {
 """Filters of each block of convolutions, by the network's number of layers; a pooling follows each block."""
 
 
-def cnn(layers: int = 9, *, classes: int = 10, channels: int = 3, width: float = 1.0) -> nn.Sequential:
+def cnn(layers: int = 9, *, classes: int = 10, channels: int = 3, width: float = 1.0, side: int = 32) -> nn.Sequential:
     """Build CNN5, CNN9, CNN13 or CNN15 for 32×32 images.
 
     Args:
@@ -25,6 +25,7 @@ def cnn(layers: int = 9, *, classes: int = 10, channels: int = 3, width: float =
         classes: Number of outputs.
         channels: Channels of an image.
         width: Factor on the width of every hidden layer.
+        side: Height and width of an image.
 
     Returns:
         The network, with torch's default initialisation.
@@ -42,8 +43,8 @@ def cnn(layers: int = 9, *, classes: int = 10, channels: int = 3, width: float =
             built += [nn.Conv2d(before, after, 3, padding=1), nn.ReLU()]
             before = after
         built.append(nn.MaxPool2d(2))
-    side = 32 // 2 ** len(blocks)
-    widths = [before * side * side, *(max(1, round(width * w)) for w in HIDDEN)]
+    left = side // 2 ** len(blocks)
+    widths = [before * left * left, *(max(1, round(width * w)) for w in HIDDEN)]
     built.append(nn.Flatten())
     for a, b in pairwise(widths):
         built += [nn.Linear(a, b), nn.ReLU()]

@@ -20,6 +20,9 @@ from pactrain.runtime.network_names import IMAGE_MODELS
 SIDE, SMALLEST = 32, 8
 """Side of the images that the networks take; smaller ones get a black frame, and fewer pixels are no image."""
 
+FRAMES = {"cnn5": 4, "vgg4": 8}
+"""Networks that take any images whose side is a multiple of a number."""
+
 BUILDERS: dict[str, Callable[..., nn.Sequential]] = {
     "cnn": cnn,
     "vgg": vgg,
@@ -29,17 +32,17 @@ BUILDERS: dict[str, Callable[..., nn.Sequential]] = {
 
 
 class Images(nn.Module):
-    """Rows of pixels, channel by channel, as images of 32×32; images stay images."""
+    """Rows of pixels, channel by channel, as images of 32×32, or with a smaller frame; images stay images."""
 
-    def __init__(self, channels: int, side: int) -> None:
+    def __init__(self, channels: int, side: int, framed: int = SIDE) -> None:
         super().__init__()
-        self.channels, self.side = channels, side
+        self.channels, self.side, self.framed = channels, side, framed
 
     def forward(self, x: Tensor) -> Tensor:
         """The images, laid out with their channels last, which convolutions read sooner."""
         images = x.reshape(len(x), self.channels, self.side, self.side)
-        left = (SIDE - self.side) // 2
-        right = SIDE - self.side - left
+        left = (self.framed - self.side) // 2
+        right = self.framed - self.side - left
         framed = functional.pad(images, (left, right, left, right)) if right else images
         return framed.to(memory_format=torch.channels_last)
 
@@ -71,10 +74,14 @@ def image_model(name: str, inputs: int, classes: int, *, seed: int = 0) -> nn.Se
     make = BUILDERS[kind]
     chosen = _options(name, options, normalised=make is not cnn)
     channels, side = image_shape(inputs)
+    framed = SIDE
+    if family in FRAMES:
+        framed = math.ceil(side / FRAMES[family]) * FRAMES[family]
+        chosen["side"] = framed
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
         network = make(layers, classes=classes, channels=channels, **chosen)
-    return nn.Sequential(OrderedDict([("images", Images(channels, side)), *network.named_children()]))
+    return nn.Sequential(OrderedDict([("images", Images(channels, side, framed)), *network.named_children()]))
 
 
 def _options(name: str, text: str, *, normalised: bool) -> dict[str, Any]:

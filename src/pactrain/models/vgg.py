@@ -18,7 +18,7 @@ Of their three fully connected layers an image of 32×32 needs the last only, as
 
 
 def vgg(
-    layers: int = 13, *, classes: int = 10, channels: int = 3, width: float = 1.0, norm: Norm = "batch"
+    layers: int = 13, *, classes: int = 10, channels: int = 3, width: float = 1.0, norm: Norm = "batch", side: int = 32
 ) -> nn.Sequential:
     """Build VGG4, VGG13 or VGG19 for 32×32 images.
 
@@ -28,6 +28,7 @@ def vgg(
         channels: Channels of an image.
         width: Factor on the width of every hidden layer.
         norm: "batch", or "group" where a certificate is wanted.
+        side: Height and width of an image.
 
     Returns:
         The network, with torch's default initialisation.
@@ -44,5 +45,5 @@ def vgg(
             built += [nn.Conv2d(before, after, 3, padding=1), norm_layer(norm, after), nn.ReLU()]
             before = after
         built.append(nn.MaxPool2d(2))
-    side = 32 // 2 ** len(BLOCKS[layers])
-    return nn.Sequential(*built, nn.Flatten(), nn.Linear(before * side * side, classes))
+    left = side // 2 ** len(BLOCKS[layers])
+    return nn.Sequential(*built, nn.Flatten(), nn.Linear(before * left * left, classes))

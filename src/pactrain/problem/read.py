@@ -211,7 +211,7 @@ def _progressive_ends(n: int) -> tuple[list[int], int]:
 
 
 def _halves(n: int) -> tuple[list[int], int]:
-    """Put the rows in random order, and keep all but the first of them back in blocks, each as large as all before it."""
+    """Where blocks end if each is as large as all before it, and the fewest rows that are enough."""
     return [n >> level for level in range(PARTS)][::-1], 2**PARTS
 
 

@@ -1,0 +1,113 @@
+"""The rows of the table in docs/certificates.md: train, verify twice, and keep the numbers.
+
+    python benchmarks/certificates.py mnist-mlp-progressive --seeds 0,1,2 --folder runs/certificates
+    python benchmarks/certificates.py --figure docs/gallery/certificates.svg
+
+Every run is `pactrain train` with the options of its row; one that is in the folder already is finished, or taken as it is.  MNIST and CIFAR-10 are
+looked for in $PACTRAIN_DATA.  A number enters benchmarks/results/certificates.json once both verifiers have accepted the certificate.
+"""
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "benchmarks" / "results" / "certificates.json"
+SECONDS = "processor-seconds"
+"""File in a run folder."""
+
+ROWS = {
+    "mnist-mlp-recursive": "--data mnist --model mlp:600-600-600 --certificate recursive --budget 8e",
+    "mnist-mlp-progressive": "--data mnist --model mlp:600-600-600 --certificate progressive --budget 20e",
+    "mnist-cnn-progressive": "--data mnist --model cnn5:width=0.5 --certificate progressive --budget 9e",
+    "cifar10-cnn-recursive": "--data cifar10 --model cnn5:width=0.25 --certificate recursive --budget 4e",
+    "cifar10-cnn-progressive": "--data cifar10 --model vgg4:width=0.375,norm=group --certificate progressive --budget 9e",
+    "digits-progressive": "--data digits --certificate progressive",
+    "breast_cancer-progressive": "--data breast_cancer --test-fraction 0.25 --certificate progressive",
+}
+COLOURS = {"recursive": "#2368c4", "progressive": "#c75f0a"}
+
+
+def train(row: str, seed: int, folder: Path) -> Path:
+    """The run of a row, trained if it is not there."""
+    run = folder / f"{row}-{seed}"
+    if (run / "metrics.json").exists():
+        return run
+    words = [*ROWS[row].split(), "--seed", str(seed), "--out", str(run)]
+    more = ["--resume"] if (run / "config.json").exists() else []
+    before = _processor_seconds()
+    subprocess.run([sys.executable, "-m", "pactrain", "train", *words, *more], check=True)
+    earlier = float((run / SECONDS).read_text()) if (run / SECONDS).exists() else 0.0
+    (run / SECONDS).write_text(f"{earlier + _processor_seconds() - before:.0f}\n")
+    return run
+
+
+def _processor_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def result_of(row: str, seed: int, run: Path) -> dict[str, Any]:
+    """The numbers of a run, if both verifiers accept its certificate."""
+    for verifier in (
+        ["-m", "pactrain", "verify", str(run)],
+        [str(ROOT / "tools" / "verify.py"), str(run / "certificate.json")],
+    ):
+        subprocess.run([sys.executable, *verifier], check=True)
+    metrics, record = (json.loads((run / name).read_text()) for name in ("metrics.json", "certificate.json"))
+    (statement,) = record["statements"]
+    return {
+        "row": row, "seed": seed, "command": f"pactrain train {ROWS[row]} --seed {seed}", "label": statement["label"],
+        "certified": round(statement["value"], 4), "test_error": round(1 - metrics["test"]["accuracy"], 4), "rows": metrics["train"]["n"],
+        "counted": record["n"], "delta": record["delta"], "processor_minutes": round(float((run / SECONDS).read_text()) / 60, 1),
+    }  # fmt: skip
+
+
+def figure(results: list[dict[str, Any]], path: Path) -> None:
+    """Certified error against test error, a point per run."""
+    from pactrain.report.canvas import canvas, legend, rendered
+    from pactrain.runtime.files import write_atomic
+
+    sheet, axes = canvas()
+    for kind, colour in COLOURS.items():
+        some = [r for r in results if r["row"].endswith(kind)]
+        axes.loglog([r["test_error"] for r in some], [r["certified"] for r in some], "o", color=colour, label=kind)
+    ends = [min(r["test_error"] for r in results) / 1.5, max(r["certified"] for r in results) * 1.3]
+    axes.loglog(ends, ends, "--", color="#5d6778", label="equal")
+    for row in ROWS:
+        named = [r for r in results if r["row"] == row]
+        if named:
+            at = named[-1]["test_error"], named[-1]["certified"]
+            axes.annotate(
+                row.rpartition("-")[0], at, xytext=(-5, 5), textcoords="offset points", ha="right", fontsize=8
+            )
+    axes.set_xlabel("test error of the delivered network")
+    axes.set_ylabel("certified error")
+    legend(axes)
+    write_atomic(path, rendered(sheet, "svg"))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("rows", nargs="*", choices=[*ROWS, []])
+    parser.add_argument("--seeds", default="0")
+    parser.add_argument("--folder", type=Path, default=Path("runs/certificates"))
+    parser.add_argument("--figure", type=Path)
+    options = parser.parse_args()
+    results: list[dict[str, Any]] = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
+    for row in options.rows:
+        for seed in map(int, options.seeds.split(",")):
+            new = result_of(row, seed, train(row, seed, options.folder))
+            others = [r for r in results if (r["row"], r["seed"]) != (row, seed)]
+            results = sorted([*others, new], key=lambda r: ([*ROWS].index(r["row"]), r["seed"]))
+            RESULTS.write_text(json.dumps(results, indent=1) + "\n")
+    if options.figure:
+        figure(results, options.figure)
+
+
+if __name__ == "__main__":
+    main()
