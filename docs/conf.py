@@ -1,8 +1,14 @@
 """The documentation's settings, and how this project's docstrings become reStructuredText."""
 
 import re
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from notebook_pages import NotebookParser
 
 from pactrain.runtime.versions import versions
 
@@ -52,3 +58,5 @@ def setup(app: Any) -> None:
         lines[:] = restructured(lines)
 
     app.connect("autodoc-process-docstring", read)
+    app.add_source_suffix(".ipynb", "notebook")
+    app.add_source_parser(NotebookParser)

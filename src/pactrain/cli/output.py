@@ -27,7 +27,9 @@ class Screen(Console):
 
 def console(json_to: str | None, *, quiet: bool = False) -> Console:
     """Where people read; standard error when the JSON goes to standard output."""
-    screen = Screen(stderr=json_to == "-", highlight=False, quiet=quiet)
+    stream = sys.stderr if json_to == "-" else sys.stdout
+    there = stream is not None and stream.isatty()  # whatever FORCE_COLOR says: a log file takes no bar
+    screen = Screen(stderr=json_to == "-", highlight=False, quiet=quiet, force_terminal=there)
     screen.soft_wrap = not screen.is_terminal  # where nobody looks, a sentence is one line
     terminal = any(stream is not None and stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr))
     if not terminal and not os.environ.get("COLUMNS", "").isdigit():

@@ -1,0 +1,37 @@
+"""Every notebook runs from its first cell to its last, and is kept without outputs."""
+
+import re
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
+from notebook_pages import executed, page_of
+
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs" / "notebooks").glob("*.ipynb"))
+
+SAYS = {
+    "certificates": r"right in at least 9\d\.\d.% of the cases \(from rows that it was not trained on\) \[certified\][\s\S]*consistent: True",
+    "images": r"accuracy 9\d\.\d.% on held-out rows[\s\S]*image/png[\s\S]*the true class is in (9[89]|100)\.\d% of the sets",
+    "tables": r"left out: patient \(an identifier\)[\s\S]*guessing the mean[\s\S]*R² of three folds: \[0\.[2-6]",
+}
+
+
+def test_there_are_notebooks_for_what_is_said_of_them() -> None:
+    assert [path.stem for path in NOTEBOOKS] == sorted(SAYS)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_outputs_are_not_kept(path: Path) -> None:
+    cells = nbformat.read(path, as_version=4).cells
+    assert all(not cell.outputs and cell.execution_count is None for cell in cells if cell.cell_type == "code")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.filterwarnings("ignore")  # of the kernel's own machinery
+def test_a_notebook_runs(path: Path, tmp_path: Path) -> None:
+    page = page_of(executed(path.read_text(), tmp_path))
+    assert re.search(SAYS[path.stem], page), page
