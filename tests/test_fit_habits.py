@@ -1,7 +1,9 @@
 """What people who train with torch are used to: own metrics, precision, accumulation, clipping, stopping, familiar arguments."""
 
+from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -95,6 +97,16 @@ def test_seeds_optimisers_and_devices_of_the_wrong_kind() -> None:
     refused("whole number of pieces", accumulate=0)
     refused("above zero", clip_norm=0.0)
     refused("whose bound needs whole batches", accumulate=2, preset="paper")
+
+
+def test_seeds_and_numbers_of_numpy(tmp_path: Path) -> None:
+    plain, other = (
+        pactrain.fit(build("mlp"), rows(), seed=seed, delta=delta, budget="1 epoch", out=tmp_path / name)
+        for name, seed, delta in (("plain", 3, 0.125), ("numpy", np.int64(3), np.float32(0.125)))
+    )
+    assert torch.equal(weights(plain.model), weights(other.model))
+    assert str(plain.certificate) == str(other.certificate)
+    assert pactrain.certify(plain.posterior, rows(), draws=20, seed=np.int64(1)).seed == 1
 
 
 @pytest.mark.parametrize("options", [{"precision": "bf16"}, {"accumulate": 3}, {"clip_norm": 1e6}])

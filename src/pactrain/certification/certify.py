@@ -108,9 +108,9 @@ def certify(
         >>> certificate.n, certificate.recheck()
         (64, True)
     """
-    check_share("delta", delta, "0.05 means 95 % confidence")
+    delta = check_share("delta", delta, "0.05 means 95 % confidence")
     check_whole("draws", draws, 1)
-    check_seed(seed)
+    seed = check_seed(seed)
     check_texts("caveats", caveats, (str, Caveat), "'the rows are not independent'")
     if not isinstance(posterior, Posterior):
         raise PactrainError(f"certify takes a pactrain.Posterior, not {type(posterior).__name__}; `fit` returns one")

@@ -11,10 +11,11 @@ SEEDS = 2**63
 """Torch's generators take seeds below this."""
 
 
-def check_share(name: str, value: Any, meaning: str) -> None:
-    """Raise PactrainError unless a value is a number strictly between 0 and 1."""
+def check_share(name: str, value: Any, meaning: str) -> float:
+    """Make a plain number of a share, which may be one of numpy's; raise PactrainError unless it is strictly between 0 and 1."""
     if not _is_real(value) or not 0 < value < 1:
         raise PactrainError(f"{name}={value!r:.60} must lie strictly between 0 and 1; {meaning}")
+    return float(value)
 
 
 def check_whole(name: str, value: Any, least: int, most: float = math.inf) -> None:
@@ -24,9 +25,10 @@ def check_whole(name: str, value: Any, least: int, most: float = math.inf) -> No
         raise PactrainError(f"{name}={value!r:.60} must be a whole number, at least {least}{upper}")
 
 
-def check_seed(seed: Any) -> None:
-    """Raise PactrainError unless a value can be a seed."""
+def check_seed(seed: Any) -> int:
+    """Make a plain number of a seed, which may be one of numpy's; raise PactrainError unless it can be one."""
     check_whole("seed", seed, -SEEDS, SEEDS - 1)
+    return int(seed)
 
 
 def check_texts(name: str, values: Any, kinds: type | tuple[type, ...], example: str) -> None:

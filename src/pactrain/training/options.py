@@ -76,10 +76,11 @@ class Options:
     until_end: ExitStack = field(default_factory=ExitStack)
 
     def __post_init__(self) -> None:
-        check_share("delta", self.delta, "0.05 means 95 % confidence")
-        check_seed(self.seed)
+        object.__setattr__(self, "delta", check_share("delta", self.delta, "0.05 means 95 % confidence"))
+        object.__setattr__(self, "seed", check_seed(self.seed))
         if self.prior_data != 0:
-            check_share("prior_data", self.prior_data, "it is the part of the data that the prior is trained on")
+            part = check_share("prior_data", self.prior_data, "it is the part of the data that the prior is trained on")
+            object.__setattr__(self, "prior_data", part)
         check_callables("callbacks", self.callbacks, "print")
         if self.optimizer is not None and not callable(self.optimizer):
             raise PactrainError(
