@@ -1,7 +1,11 @@
 """No device is assumed: whoever makes a tensor says where, and draws on the CPU say so by their generator."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
+
+import pytest
 
 import pactrain
 
@@ -31,3 +35,12 @@ def test_every_tensor_is_made_somewhere() -> None:
     assert {name: calls for name, calls in found.items() if calls} == {}
     assert without_device("x = torch.zeros(3, dtype=d)") == ["torch.zeros(3, dtype=d)"]
     assert without_device("x = torch.zeros(3, device=d) + torch.randn(3, generator=g)") == []
+
+
+@pytest.mark.parametrize("part", ["drawing", "steps", "scan", "measuring"])
+def test_no_operation_mixes_devices(part: str) -> None:
+    words = [sys.executable, "-W", "ignore", "-m", "tests.faults.other_device", part]
+    done = subprocess.run(
+        words, capture_output=True, text=True, timeout=300, check=False, cwd=Path(__file__).parents[2]
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
