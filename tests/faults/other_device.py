@@ -24,11 +24,12 @@ from pactrain import Posterior, Prior
 from pactrain.certification.measures import measures_for
 from pactrain.certification.noise_per_example import noisy_layers
 from pactrain.certification.prior_check import prior_caveats
-from pactrain.certification.risks import _values
+from pactrain.certification.risks import values_at_draws
 from pactrain.problem.batches import TensorBatches
 from pactrain.problem.constant_answer import best_constant
 from pactrain.problem.named_losses import LOSSES
 from pactrain.problem.scores import evaluate
+from pactrain.runtime.seeds import generator
 from pactrain.scan.estimate import estimate_moment
 
 CE = LOSSES["cross_entropy"]
@@ -53,7 +54,7 @@ class Other(FakeTensorMode):
             return args[0].new_empty(size, dtype=torch.float64 if len(least) > 1 else torch.int64)
         out = super().__torch_dispatch__(func, types, args, kwargs)
         if func.overloadpacket is aten.any:
-            out.said = False
+            out.said = False  # type: ignore[attr-defined]
         return out
 
 
@@ -144,7 +145,8 @@ def measuring() -> None:
         batches = TensorBatches((torch.empty(20, *shape, device="other"), data()[1]), 10)
         evaluate(posterior.model, batches.ordered(), CE)
         for layers in ([], noisy_layers(posterior)):
-            losses, scores = _values(posterior, next(batches.ordered()), CE, layers, 0, 0)
+            source = generator(posterior.log_std.device, 0, "certify")
+            losses, scores = values_at_draws(posterior, next(batches.ordered()), CE, layers, source)
             for measure in measures_for(CE, 3):
                 assert measure(losses, scores).device.type == "other"
         best_constant(batches, CE)

@@ -11,8 +11,8 @@ from torch import nn
 from pactrain import Posterior, certify
 from pactrain.certification.caveats import model_caveats
 from pactrain.data.encoder import Encoder
-from pactrain.models import cnn, densenet, resnet, vgg
-from pactrain.models.image import image_model
+from pactrain.models import densenet, resnet, vgg
+from pactrain.models.image import BUILDERS, image_model
 from pactrain.models.named import chosen_model, make_model
 from pactrain.models.norms import Norm
 from pactrain.problem.module_modes import batch_norms
@@ -81,9 +81,8 @@ def weights(model: nn.Module) -> int:
 def test_full_networks_have_the_weights_that_a_count_by_hand_gives(name: str) -> None:
     by_hand, published = COUNTS[name]
     with torch.device("meta"):
-        made = {"cnn": cnn, "vgg": vgg, "resnet": resnet, "densenet": densenet}[name.rstrip("0123456789")](
-            int(name.lstrip("abcdefghijklmnopqrstuvwxyz"))
-        )
+        kind, layers = IMAGE_MODELS[name]
+        made = BUILDERS[kind](layers)
     assert weights(made) == by_hand == published
 
 
