@@ -41,7 +41,8 @@ def paired(results: Iterable[Result], method: str, base: str = "auto") -> dict[s
     for (row, seed, name), ours in kept.items():
         if name == method and (row, seed, base) in kept:
             for measure, value in gain(ours, kept[row, seed, base]).items():
-                found[measure].setdefault(row, []).append(value)
+                if math.isfinite(value):  # a method that diverged has no gain, only the last rank
+                    found[measure].setdefault(row, []).append(value)
     return found
 
 

@@ -229,7 +229,7 @@ def ranks(results: list[Result], methods: list[str]) -> dict[str, np.ndarray]:
             if (measure == "rmse") == ("nll" in mine[0]):  # type: ignore[operator]
                 continue
             values = [r[key] * (1 if key != "score" else -1) for r in mine]  # type: ignore[index]
-            found[measure].append(rankdata(np.round(values, 9)))
+            found[measure].append(rankdata(np.nan_to_num(np.round(values, 9), nan=np.inf)))  # diverged: last
     return {measure: np.array(v) for measure, v in found.items() if v}
 
 

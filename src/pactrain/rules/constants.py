@@ -37,7 +37,8 @@ NORMALISED_KL_WEIGHT = 4e-6
 A small CNN on 5,000 images has 65 % with it and 60 % at γ = 2000."""
 
 EXAMPLES = 512
-"""Most examples in the kernel.  With 256, energy chose a sixth of the gain."""
+"""Most examples in the kernel; half as many where they share a forward pass, as nodes of a graph do.  With 256, energy chose a sixth of the gain; with 512 nodes citeseer APPNP
+has 89.9 % for 90.5 (one seed)."""
 
 GAMMA_STEP, STEPS = 10**0.5, 3
 """Ratio of one γ to the next in the search, and how many further ones it tries in a direction.  Two steps lose 0.6 to 1 points on dblp APPNP."""

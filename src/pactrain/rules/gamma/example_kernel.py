@@ -27,8 +27,8 @@ from pactrain.rules.constants import EXAMPLES
 from pactrain.runtime.gave_up import Refused, gave_up, refusing
 from pactrain.runtime.seeds import derive
 
-WEIGHTS = 32_768
-"""Weights whose gradients are kept: many more than examples, so that inner products are exact to about a hundredth."""
+WEIGHTS, MANY = 32_768, 1 << 20
+"""Weights whose gradients are kept: many more than examples, so that inner products are exact to about a hundredth; and when there are many."""
 
 AGREES = 1e-3
 """How close (relative, in the 2-norm) gradients put together from rows must come to autograd's own."""
@@ -54,7 +54,7 @@ class Examples:
         self.posterior, self.batches, self.loss = posterior, batches, loss.guarded()
         source = torch.Generator().manual_seed(derive(seed, "examples"))
         self.alone = batches.table is not None  # examples need not share a forward pass
-        room = EXAMPLES
+        room = EXAMPLES if self.alone else EXAMPLES // 2  # every gradient goes back through a pass that is shared
         self.shown: list[tuple[Any, Tensor]] = []  # a batch, and which of its examples are measured
         with self.still(), torch.no_grad():
             for batch in batches.subset(room, int(torch.randint(2**31, (1,), generator=source))):
@@ -68,8 +68,11 @@ class Examples:
                     break
         self.count = sum(len(picked) for _, picked in self.shown)
         count = posterior.num_weights
-        few = torch.randint(count, (WEIGHTS,), generator=source).unique() if count > WEIGHTS else torch.arange(count)
-        self.weights = few.to(posterior.log_std.device)
+        if count > MANY:  # a list of all would be long
+            picked = torch.randint(count, (WEIGHTS,), generator=source)
+        else:
+            picked = torch.randperm(count, generator=source)[:WEIGHTS]
+        self.weights = picked.unique().to(posterior.log_std.device)
 
     @contextmanager
     def still(self) -> Iterator[None]:
