@@ -93,7 +93,6 @@ def left_out() -> Drawing:
     axes.plot(gains[chosen], means[chosen], "o", color=SERIES[1], markersize=9, label="chosen")
     logarithmic(axes, list(gains), axis="x")
     axes.set(
-        xscale="log",
         xlabel="γ (relative: 1 where an example pulls as hard as the prior)",
         ylabel="squared error",
         ylim=(0, 1.5),
