@@ -7,8 +7,8 @@ from sklearn.datasets import load_diabetes, load_wine
 from pactrain.sklearn import PACBayesClassifier, PACBayesRegressor
 
 pytest.importorskip("mapie", reason="pip install mapie")
-from mapie.classification import SplitConformalClassifier  # noqa: E402
-from mapie.regression import CrossConformalRegressor, SplitConformalRegressor  # noqa: E402
+from mapie.classification import SplitConformalClassifier
+from mapie.regression import CrossConformalRegressor, SplitConformalRegressor
 
 
 def test_intervals_from_held_out_rows() -> None:
