@@ -23,7 +23,8 @@ class WandB(Tracker):
             import wandb
         except ImportError as error:
             raise PactrainError("Weights & Biases runs need wandb: pip install 'pactrain[wandb]'") from error
-        self._init, self._options, self._run = wandb.init, options, None
+        self._init, self._options = wandb.init, options
+        self._run: Any = None
 
     @property
     def run(self) -> Any:
