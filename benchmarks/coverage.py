@@ -9,7 +9,7 @@ The counts are binomial; the last row has the interval that holds all of them at
 
 import argparse
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -105,7 +105,7 @@ def measured(name: str, splits: int) -> Iterator[dict[str, Any]]:
     """One line per method: how many first new rows were held, and the mean share of all, for each coverage."""
     x, y = rows_of(name)
     classes = int(y.max()) + 1 if name in CLASSES else 0
-    ways: dict[str, Callable[..., Any]] = {
+    ways: dict[str, Any] = {
         "sets" if classes else "intervals": lambda split, seed: held_by_predict(split, seed, classes=classes)
     }
     if not classes:
@@ -141,7 +141,7 @@ def main() -> None:
             cells = [f"{n} | {share:.1%}" for n, share in zip(record["first"], record["share"], strict=True)]
             print(line([name, record["way"], *cells]), flush=True)
     rare = 0.025 / (len(found) * len(COVERAGES))
-    limits = [np.asarray(binom.ppf((rare, 1 - rare), args.splits, c)).astype(int) for c in COVERAGES]
+    limits = [[int(binom.ppf(q, args.splits, c)) for q in (rare, 1 - rare)] for c in COVERAGES]
     print(line(["promised", "", *(f"{low} to {high} | at least {c:.0%}" for c, (low, high) in zip(COVERAGES, limits, strict=True))]))  # fmt: skip
     if args.json:
         args.json.write_text(json.dumps(found, indent=1) + "\n")

@@ -115,8 +115,9 @@ def main() -> None:
     parser.add_argument("--problem", choices=PROBLEMS)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
-    transformers.logging.set_verbosity_error()
-    transformers.logging.disable_progress_bar()
+    logging: Any = transformers.logging
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
     ways = {"`PACBayesTrainer`": None} | {f"AdamW, {rate:g}": rate for rate in RATES}
     print("| problem | before | " + " | ".join(ways) + " |\n|---|" + "---|" * (1 + len(ways)), flush=True)
     kept: dict[str, dict[str, list[float]]] = {}

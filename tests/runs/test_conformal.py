@@ -116,6 +116,19 @@ def test_intervals_of_a_result_hold_new_rows() -> None:
     assert found.guarantee.startswith("certified: 90 % coverage from 300 calibration rows")
 
 
+@pytest.mark.parametrize("held_out", ["test", "calibration"])
+@pytest.mark.parametrize("options", [{}, {"prior_data": 0.5}, {"certificate": "progressive"}])
+def test_rows_that_were_trained_on_guarantee_nothing(held_out: str, options: dict[str, Any]) -> None:
+    x = torch.randn(200, 3, generator=torch.Generator().manual_seed(0))
+    y = (x[:, 0] > 0).long()
+    for copied in (0, 7):
+        rows = (x[120 - copied :], y[120 - copied :])
+        result = pactrain.fit(nn.Linear(3, 2), (x[:120], y[:120]), budget="3 epochs", **options, **{held_out: rows})
+        found = result.predict(x[:5], coverage=0.9).guarantee
+        assert found.startswith("heuristic: " if copied else "certified: "), found
+        assert ("7 of them are also in the training data" in found) == bool(copied)
+
+
 def test_quantile_networks_are_conformalised() -> None:
     g = torch.Generator().manual_seed(1)
     x = torch.rand(1200, 1, generator=g)

@@ -23,7 +23,8 @@ class Trackio(Tracker):
             import trackio
         except ImportError as error:
             raise PactrainError("trackio runs need trackio: pip install 'pactrain[trackio]'") from error
-        self._trackio, self._options, self._run = trackio, options | {"project": project}, None
+        self._trackio, self._options = trackio, options | {"project": project}
+        self._run: Any = None
 
     @property
     def run(self) -> Any:

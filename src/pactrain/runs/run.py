@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from pactrain.certification.after_training import Certified
+from pactrain.certification.data_checks import shared_rows
+from pactrain.problem.batches import Batches
 from pactrain.problem.output_meaning import unweighted
-from pactrain.problem.read import read_held_out
+from pactrain.problem.read import Problem, read_held_out
 from pactrain.runs.analysis import analyse
 from pactrain.runs.configuration import configuration
 from pactrain.runs.conformal import Calibration, calibrated
@@ -139,8 +141,15 @@ def _calibration(certified: Certified, rows: Any) -> Calibration | None:
     if rows is not None:
         loss = unweighted(given.loss)
         batches = read_held_out(model, rows, loss, options.reading(None), "calibration")
-        return calibrated(model, batches, loss, source="calibration rows")
-    doubts = tuple(certified.facts["test_doubts"])
+        return calibrated(model, batches, loss, source="calibration rows", doubts=_seen(given, batches))
     if given.test is None:
         return None
+    doubts = (*certified.facts["test_doubts"], *_seen(given, given.test))
     return calibrated(model, given.test, given.loss, source="test rows", doubts=doubts)
+
+
+def _seen(given: Problem, rows: Batches) -> tuple[str, ...]:
+    """A doubt if some of the rows have been trained on."""
+    parts = [given.batches, *given.blocks, *([given.prior_rows] if given.prior_rows is not None else [])]
+    common = sum(shared_rows(part, rows) for part in parts)
+    return (f"{common:,} of them are also in the training data",) if common else ()
