@@ -26,8 +26,8 @@ ROWS = {
     "mnist-cnn-progressive": "--data mnist --model cnn5:width=0.5 --certificate progressive --budget 9e",
     "cifar10-cnn-recursive": "--data cifar10 --model cnn5:width=0.25 --certificate recursive --budget 4e",
     "cifar10-cnn-progressive": "--data cifar10 --model vgg4:width=0.375,norm=group --certificate progressive --budget 9e",
-    "digits-progressive": "--data digits --certificate progressive",
-    "breast_cancer-progressive": "--data breast_cancer --test-fraction 0.25 --certificate progressive",
+    "digits-cnn-progressive": "--data digits --model cnn5:width=0.5 --certificate progressive",
+    "breast_cancer-mlp-progressive": "--data breast_cancer --test-fraction 0.25 --certificate progressive",
 }
 COLOURS = {"recursive": "#2368c4", "progressive": "#c75f0a"}
 
