@@ -1,7 +1,7 @@
 """Networks for images: their weights counted by hand, their options, and what a certificate says of them."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import pytest
@@ -72,6 +72,9 @@ COUNTS = {
 }
 
 
+MAKERS: dict[str, Callable[[int], nn.Module]] = {"cnn": cnn, "vgg": vgg, "resnet": resnet, "densenet": densenet}
+
+
 def weights(model: nn.Module) -> int:
     return sum(p.numel() for p in model.parameters())
 
@@ -80,9 +83,7 @@ def weights(model: nn.Module) -> int:
 def test_full_networks_have_the_weights_that_a_count_by_hand_gives(name: str) -> None:
     by_hand, published = COUNTS[name]
     with torch.device("meta"):
-        made = {"cnn": cnn, "vgg": vgg, "resnet": resnet, "densenet": densenet}[name.rstrip("0123456789")](
-            int(name.lstrip("abcdefghijklmnopqrstuvwxyz"))
-        )
+        made = MAKERS[name.rstrip("0123456789")](int(name.lstrip("abcdefghijklmnopqrstuvwxyz")))
     assert weights(made) == by_hand == published
 
 
