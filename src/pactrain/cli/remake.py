@@ -60,11 +60,6 @@ class Rebuilt:
     task: Task
     blocks: list[tuple[int, int]]  # number of examples and errors of each block, as the run has noted them
 
-    def certified_rows(self) -> int:
-        """Number of all rows, in blocks or not."""
-        rows = self.problem.grown(len(self.problem.blocks)).batches.table
-        return 0 if rows is None else len(rows)
-
     @property
     def trained_on(self) -> Problem:
         """The problem with all examples that the run was trained on."""
@@ -87,7 +82,17 @@ def rebuilt(run: Path, *, root: Path | None, outside: Outside) -> Rebuilt:
     )
     problem = read_problem(posterior.model, task.train, task.test, reading)
     blocks = made_from(run / "metrics.json", _blocks, metrics["certificate"]["blocks"])
+    _check_levels(run / "metrics.json", metrics["certificate"].get("levels"), problem)
     return Rebuilt(config, metrics, posterior, problem, task, blocks)
+
+
+def _check_levels(file: Path, noted: list[str] | None, problem: Problem) -> None:
+    """Refuse levels of a recursive certificate that do not count as many examples as those that the data gives."""
+    levels = made_from(file, lambda texts: [Level.read(text).n for text in texts], noted or [])
+    parts = [len(block) for block in problem.blocks]
+    unseen = [len(problem.batches.table or ()) + sum(parts), *(sum(parts[i:]) for i in range(len(parts)))]
+    if levels != unseen[: len(levels)]:
+        raise RunError(f"the levels that {file} has noted count other examples than those that the run's data gives")
 
 
 def _blocks(noted: list[list[int]] | None) -> list[tuple[int, int]]:
@@ -205,10 +210,7 @@ def _other_price(found: Rebuilt) -> list[str]:
 def _other_blocks(found: Rebuilt) -> list[str]:
     """Says if the run's blocks do not hold as many examples as those that its data gives."""
     sizes = [n for n, _ in found.blocks]
-    levels = [Level.read(text).n for text in found.metrics["certificate"].get("levels") or ()]
-    parts, first = [len(block) for block in found.problem.blocks], found.certified_rows()
-    unseen = [first, *(sum(parts[i:]) for i in range(len(parts)))]
-    if sizes == parts[: len(sizes)] and levels == unseen[: len(levels)]:
+    if sizes == [len(block) for block in found.problem.blocks[: len(sizes)]]:
         return []
     return ["the blocks that the run was judged by are not those that its data gives"]
 
