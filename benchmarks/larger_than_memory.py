@@ -25,7 +25,7 @@ COLUMNS, BATCH = 20, 4096
 class Rows(Dataset[tuple[Tensor, Tensor]]):
     """Rows of an array on disk, a batch at a time; the class is the sign of the first column."""
 
-    def __init__(self, array: np.ndarray) -> None:  # type: ignore[type-arg]
+    def __init__(self, array: np.ndarray) -> None:
         self.array = array
 
     def __len__(self) -> int:
@@ -36,7 +36,7 @@ class Rows(Dataset[tuple[Tensor, Tensor]]):
         return x, (x[:, 0] > 0).long()
 
 
-def written(path: Path, rows: int) -> np.ndarray:  # type: ignore[type-arg]
+def written(path: Path, rows: int) -> np.ndarray:
     """The array, written in pieces."""
     g, array = np.random.default_rng(0), np.memmap(path, np.float32, "w+", shape=(rows, COLUMNS))
     for start in range(0, rows, 1 << 18):
