@@ -7,6 +7,7 @@ from torch import Tensor, nn
 from pactrain import Posterior, Prior
 from pactrain.certification.measures import CROSS_ENTROPY, ERROR, Key, measures_for
 from pactrain.certification.risks import CHUNK, Risks, measure_risks
+from pactrain.certification.statement import risk_bound
 from pactrain.problem.batches import TensorBatches
 from pactrain.problem.named_losses import LOSSES
 from pactrain.runtime.events import silent
@@ -83,3 +84,24 @@ def test_large_losses_stay_in_the_unit_interval() -> None:
     assert risks.loss > 10
     for found in risks.histograms.values():
         assert 0 < found.mean <= 1
+
+
+@pytest.mark.parametrize("together", [False, True])
+def test_some_rows_chosen_at_random_bound_the_mean_of_all(together: bool) -> None:
+    """Rows are drawn without replacement, and each has a draw of its own, or a chunk of them shares one."""
+    model = posterior_of(Shared(build("mlp")) if together else build("mlp"), std=0.2)
+    whole = TensorBatches(rows(400), 64)
+    key, delta, size = (ERROR, 0.0, 0.0), 0.2, 256
+    truth = mean_of(
+        measure_risks(model, whole, CE, MEASURES, values=800 if together else 40_000, seed=0, progress=silent), key
+    )
+    below, means = 0, []
+    for seed in range(150):
+        risks = measure_risks(model, whole.sample(size, seed), CE, MEASURES, values=1, seed=seed, progress=silent)
+        found = risks.histograms[key]
+        assert risks.values == size / (CHUNK if together else 1)
+        below += risk_bound(found.bins, found.text, risks.values, delta) < truth
+        means.append(mean_of(risks, key))
+    assert abs(sum(means) / len(means) - truth) < 0.01
+    assert below <= 0.2 * 150 + 3 * (150 * 0.2 * 0.8) ** 0.5
+    assert 0.1 < truth < 0.9

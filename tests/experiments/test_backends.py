@@ -42,6 +42,21 @@ def test_a_worker_killed_in_mid_run_loses_nothing(backend: str, tmp_path: Path) 
     assert executions(log)[victim.name] == 2
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("backend", BACKENDS[1:])
+def test_a_driver_killed_in_mid_plan_goes_on_where_it_was(backend: str, tmp_path: Path) -> None:
+    path, log = tmp_path / "s.sqlite", tmp_path / "log"
+    store, process = Store(path), start(tmp_path / "s.sqlite", "square", 6, 1.0, tmp_path / "log", backend)
+    wait_until(lambda: len(store.rows()) >= 2, process, path)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    kept = {str(row.config["settings"]["number"]): executions(log) for row in store.rows()}
+    again = start(path, "square", 6, 1.0, log, backend)
+    assert again.wait() == 0, errors(path).read_text()
+    assert sorted(row.metrics["square"] for row in store.rows() if row.metrics) == [i * i for i in range(6)]
+    assert all(executions(log)[number] == before[number] for number, before in kept.items())  # never carried out again
+
+
 def test_a_run_that_always_kills_its_worker_fails_and_the_others_finish(tmp_path: Path) -> None:
     todo = [Run("tests.experiments.recipes:dies"), *plan("square", 8, 0.0, str(tmp_path))]
     rows = carry_out(todo, tmp_path / "s.sqlite", workers=2)

@@ -52,7 +52,7 @@ class Other(FakeTensorMode):
             least = [*args, *(kwargs or {}).values()][1:]
             size = max(3, *(value for value in least if isinstance(value, int)), 0)
             return args[0].new_empty(size, dtype=torch.float64 if len(least) > 1 else torch.int64)
-        out = super().__torch_dispatch__(func, types, args, kwargs)
+        out: Any = super().__torch_dispatch__(func, types, args, kwargs)
         if func.overloadpacket is aten.any:
             out.said = False  # type: ignore[attr-defined]
         return out
