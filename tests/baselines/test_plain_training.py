@@ -131,3 +131,16 @@ def test_a_loss_that_explodes_is_an_error() -> None:
 def test_settings_that_cannot_be_meant(wrong: dict[str, Any]) -> None:
     with pytest.raises(PactrainError):
         Settings(**wrong)
+
+
+def test_bfloat16_rounds_the_forward_pass_and_learns_the_same() -> None:
+    settings, found = Settings("adam", 0.01, batch_size=40, steps=60), {}
+    for precision in ("fp32", "bf16"):
+        model = network()
+        found[precision] = train(model, problem(), settings, precision=precision).train
+        assert {p.dtype for p in model.parameters()} == {torch.float32}
+    assert found["fp32"] == train(network(), problem(), settings).train
+    assert found["bf16"]["loss"] != found["fp32"]["loss"]
+    assert found["bf16"]["loss"] == pytest.approx(found["fp32"]["loss"], rel=0.05)
+    with pytest.raises(PactrainError, match="precision='half' is not known"):
+        train(network(), problem(), settings, precision="half")

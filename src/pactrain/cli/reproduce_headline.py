@@ -85,10 +85,9 @@ def show(screen: "Console", lines: "list[Line]", steps: list[int], title: str) -
     ]
     titles = ["", "test, all images", "steps", *(f"at {step:,}" for step in steps)]
     screen.print(table(f"{title}: test accuracy in percent", titles, rows))
-    screen.print(
-        "The best of the grid is chosen by the test images, which flatters AdamW.  Curves: the mean network on the same 2,048 test images.",
-        markup=False,
-    )
+    if any(line.best_of_grid for line in lines):
+        screen.print("The best of the grid is chosen by the test images, which flatters AdamW.")
+    screen.print("At steps: the mean network on the same 2,048 test images, or all if there are fewer.")
 
 
 def _end(line: "Line") -> str:
