@@ -5,9 +5,9 @@ import torch
 from torch import Tensor, nn
 
 from pactrain import Posterior, Prior
+from pactrain.bounds.betting import risk_bound
 from pactrain.certification.measures import CROSS_ENTROPY, ERROR, Key, measures_for
 from pactrain.certification.risks import CHUNK, Risks, measure_risks
-from pactrain.certification.statement import risk_bound
 from pactrain.problem.batches import TensorBatches
 from pactrain.problem.named_losses import LOSSES
 from pactrain.runtime.events import silent

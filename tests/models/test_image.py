@@ -1,7 +1,7 @@
 """Networks for images: their weights counted by hand, their options, and what a certificate says of them."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 
 import pytest
@@ -71,9 +71,6 @@ COUNTS = {
     "resnet34": (count_resnet([3, 4, 6, 3]), 21_282_122),
     "densenet121": (count_densenet([6, 12, 24, 16], 32), 6_956_298),
 }
-
-
-MAKERS: dict[str, Callable[[int], nn.Module]] = {"cnn": cnn, "vgg": vgg, "resnet": resnet, "densenet": densenet}
 
 
 def weights(model: nn.Module) -> int:

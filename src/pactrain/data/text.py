@@ -170,7 +170,7 @@ def _load(folder: Path) -> tuple[Any, Any]:
     from transformers.utils import logging
 
     shown = logging.is_progress_bar_enabled()
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    logging.disable_progress_bar()
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(folder), trust_remote_code=False)
         model = AutoModel.from_pretrained(str(folder), use_safetensors=True, trust_remote_code=False)
@@ -181,5 +181,5 @@ def _load(folder: Path) -> tuple[Any, Any]:
         ) from error
     finally:
         if shown:
-            logging.enable_progress_bar()  # type: ignore[no-untyped-call]
+            logging.enable_progress_bar()
     return tokenizer, model.eval()
