@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pactrain.cli.predict import _write
 from tests.cli.commands import flowers, run
 
 
@@ -53,3 +54,17 @@ def test_the_input_is_never_written_over(trained: Path) -> None:
         done = run("predict", "run", "flowers.csv", option, trained / "flowers.csv", cwd=trained, code=2)
         assert "write the predictions to another file" in " ".join(done.stderr.split())
     assert (trained / "flowers.csv").read_bytes() == before
+
+
+def test_cells_that_begin_like_formulas_are_texts(tmp_path: Path) -> None:
+    cells = ["=1+1", "+cmd", "-x", "@sum", "-3.5", "plain"]
+    _write(tmp_path / "p.csv", {"=name": cells})
+    assert (tmp_path / "p.csv").read_text().splitlines() == [
+        "'=name",
+        "'=1+1",
+        "'+cmd",
+        "'-x",
+        "'@sum",
+        "-3.5",
+        "plain",
+    ]
