@@ -82,7 +82,7 @@ def test_mlflow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_weights_and_biases_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wandb = pytest.importorskip("wandb")
-    from wandb.proto.wandb_internal_pb2 import Record  # type: ignore[attr-defined]
+    from wandb.proto import wandb_internal_pb2
 
     from pactrain.integrations.wandb import WandB
 
@@ -90,7 +90,8 @@ def test_weights_and_biases_offline(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     result = trained(WandB(project="tests", mode="offline", dir=str(tmp_path)))
     wandb.teardown()  # its own process may still be writing
     (file,) = (tmp_path / "wandb").glob("offline-run-*/*.wandb")
-    records = [Record.FromString(data) for data in logged(file.read_bytes())]
+    read: Any = getattr(wandb_internal_pb2, "Record").FromString  # noqa: B009 - made when imported
+    records = [read(data) for data in logged(file.read_bytes())]
     history: dict[str, list[tuple[int, Any]]] = {}
     for record in records:
         if record.WhichOneof("record_type") == "history":

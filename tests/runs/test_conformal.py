@@ -122,8 +122,8 @@ def test_rows_that_were_trained_on_guarantee_nothing(held_out: str, options: dic
     x = torch.randn(200, 3, generator=torch.Generator().manual_seed(0))
     y = (x[:, 0] > 0).long()
     for copied in (0, 7):
-        rows: Any = (x[120 - copied :], y[120 - copied :])
-        result = pactrain.fit(nn.Linear(3, 2), (x[:120], y[:120]), budget="3 epochs", **options, **{held_out: rows})
+        given: dict[str, Any] = options | {held_out: (x[120 - copied :], y[120 - copied :])}
+        result = pactrain.fit(nn.Linear(3, 2), (x[:120], y[:120]), budget="3 epochs", **given)
         found = result.predict(x[:5], coverage=0.9).guarantee
         assert found.startswith("heuristic: " if copied else "certified: "), found
         assert ("7 of them are also in the training data" in found) == bool(copied)
