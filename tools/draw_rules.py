@@ -60,7 +60,8 @@ def gradients(network: nn.Module, x: Tensor) -> tuple[Array, Array]:
     weights = dict(network.named_parameters())
 
     def output(values: dict[str, Tensor], row: Tensor) -> Tensor:
-        return torch.func.functional_call(network, values, (row[None],))[0, 0]
+        answer: Tensor = torch.func.functional_call(network, values, (row[None],))[0, 0]
+        return answer
 
     jacobian = torch.func.vmap(torch.func.jacrev(output), in_dims=(None, 0))(weights, x)
     flat = torch.cat([part.reshape(len(x), -1) for part in jacobian.values()], 1)
