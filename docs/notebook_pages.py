@@ -63,7 +63,7 @@ def _html(text: str) -> str:
     return f'```{{raw}} html\n<div class="notebook-output">{text}</div>\n```'
 
 
-class NotebookParser(MystParser):  # type: ignore[misc]
+class NotebookParser(MystParser):
     """Reads a notebook as the page that it is after its execution."""
 
     supported = ("notebook",)
