@@ -42,7 +42,9 @@ def tiles(run: Run) -> list[tuple[str, str]]:
     best = headline(run)
     if best is not None:
         whose = "" if best.predictor == MEAN else f" ({best.predictor})"
-        items.append((promised(best), f"on new data{whose}, {best.label}"))
+        text = promised(best)  # a tile has room for a number
+        right = "right " if text.endswith(" right") else ""
+        items.append((text.removesuffix(" right"), f"{right}on new data{whose}, {best.label}"))
     return items
 
 
