@@ -104,6 +104,8 @@ def table(results: list[dict[str, Any]]) -> str:
 
 def figure(results: list[dict[str, Any]], path: Path) -> None:
     """Certified error against test error, a point per run."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
     from pactrain.report.canvas import canvas, legend, rendered
     from pactrain.runtime.files import write_atomic
 
@@ -122,6 +124,10 @@ def figure(results: list[dict[str, Any]], path: Path) -> None:
             )
     axes.set_xlabel("test error of the delivered network")
     axes.set_ylabel("certified error")
+    for line in (axes.xaxis, axes.yaxis):
+        line.set_major_locator(FixedLocator([0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5]))
+        line.set_major_formatter(FuncFormatter(lambda share, _: f"{100 * share:g} %"))
+        line.set_minor_locator(NullLocator())
     legend(axes)
     write_atomic(path, rendered(sheet, "svg"))
 
