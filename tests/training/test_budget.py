@@ -32,5 +32,3 @@ def test_what_is_no_budget(text: str | float) -> None:
 
 def test_shares() -> None:
     assert Budget(100.0, 10).part(0.25) == Budget(25.0, 2)
-    assert Budget(100.0).less(30.0).seconds == 70.0
-    assert Budget(100.0).less(95.0).seconds == 20.0  # a fifth is kept for training
