@@ -23,7 +23,7 @@ def small(table: Table) -> Table:
 
 
 def test_every_table_and_figure_is_declared_at_both_scales() -> None:
-    assert set(IMAGES) == {*TABLES, *FIGURES} == NAMES
+    assert set(IMAGES) - {"headline"} == {*TABLES, *FIGURES} == NAMES
     for name, declare in {**TABLES, **FIGURES}.items():
         seeds = IMAGES[name][0](name=name).seeds
         cpu, paper = (cost_of(declare(scale), seeds) for scale in ("cpu", "paper"))

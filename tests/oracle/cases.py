@@ -152,7 +152,7 @@ def convolution(_: Path) -> Case:
 def chunks(_: Path) -> Case:
     torch.manual_seed(0)
     layers = [nn.Unflatten(1, (1, 64)), nn.Conv1d(1, 2, 5, stride=2), nn.ReLU(), nn.Flatten(), nn.Linear(60, 10)]
-    return Case(nn.Sequential(*layers), digits(0, 129), {"budget": "3 epochs"}, test=digits(129, 229), unit_nats=0.0)
+    return Case(nn.Sequential(*layers), digits(0, 129), {"budget": "3 epochs"}, test=digits(129, 229))
 
 
 def walk(_: Path) -> Case:

@@ -37,7 +37,7 @@ RUN = Run("r", CONFIG, metrics=METRICS, analysis=ANALYSIS)
 def test_the_score_stands_beside_its_rivals() -> None:
     found = quality(RUN)
     assert [row[0] for row in found["rivals"].rows] == ["the network", "guessing the largest class"]
-    assert ["AUC", "–", "0.7"] in found["scores"].rows
+    assert ["AUC", "–", "0.700"] in found["scores"].rows
 
 
 def test_confusions_are_shaded_by_the_share_of_their_class() -> None:

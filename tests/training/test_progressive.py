@@ -37,7 +37,7 @@ def test_every_row_is_judged_once_and_then_trained_on() -> None:
     assert s.inputs["blocks"] == " ".join(f"{e.values['examples']}:{e.values['errors']}" for e in met)
     assert result.certificate.recheck()
     assert s.label == "certified"
-    assert "a network picked at random from those on the way to this one is wrong" in str(result.certificate)
+    assert "a network picked at random from those on the way to this one is right" in str(result.certificate)
     assert "the delivered network is the next one" in str(result.certificate)
 
 

@@ -51,6 +51,9 @@ LEAST_PASSES = 50
 MOST_NOISE = 3_000_000_000
 """Numbers that are drawn at most for the weights of convolutions, which every example has of its own: a minute or so."""
 
+CHEAP_NOISE = MOST_NOISE // 10
+"""Such numbers that may be drawn however short training was: some seconds."""
+
 NOISY_PASS = 10
 """Forward passes, of which an epoch of training counts as three, that a pass costs in which every example has convolutions of its own."""
 
@@ -159,7 +162,10 @@ def affordable_draws(
         scheme, _ = scheme_of(posterior, batches, loss)
     if scheme == "examples":
         drawn = convolved(noisy_layers(posterior))
-        most = MOST_DRAWS if not drawn else min(MOST_DRAWS, MOST_NOISE // drawn, n * max(1, 3 * epochs // NOISY_PASS))
+        most = MOST_DRAWS
+        if drawn:
+            affordable = max(n * max(1, 3 * epochs // NOISY_PASS), CHEAP_NOISE // drawn)
+            most = min(MOST_DRAWS, MOST_NOISE // drawn, affordable)
         least = min(LEAST_DRAWS, LEAST_PASSES * n)
         return int(min(most, max(least, n * max(1, epochs // 4)), max(1, passes * n)))
     small = batches.table is not None  # else a draw goes through a whole batch, like a step

@@ -112,7 +112,12 @@ def further_scores(answers: Answers) -> dict[str, Any]:
         error, spread = answers.answer - answers.target, float(answers.target.std())
         explained = {"r2": 1 - float(np.square(error).mean()) / spread**2} if spread > 0 else {}
         sizes = np.abs(error)
-        return {"mae": float(sizes.mean()), "error90": float(np.quantile(sizes, 0.9)), **explained, "spread": spread}
+        return {
+            "mae": float(sizes.mean()),
+            "error90": float(np.quantile(sizes, 0.9, method="higher")),
+            **explained,
+            "spread": spread,
+        }
     table = answers.confusion().astype(np.float64)
     right, actual, named = table.diagonal(), table.sum(1), table.sum(0)
     there = actual > 0

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from pactrain.certification.certificate import UNCLAIMED, Certificate
-from pactrain.certification.statement import PROGRESSIVE, WHO, Statement, at_least, claim, shortfall
+from pactrain.certification.statement import PROGRESSIVE, RECURSIVE, WHO, Statement, at_least, claim, shortfall
 from pactrain.report.read import Run
 from pactrain.runs.sentences import number
 
@@ -15,6 +15,7 @@ HOW = {
     "unbounded (paper)": "from the training data, with the moment K̃ of the loss estimated under the prior",
     "disintegrated": "from the training data, for one draw",
     PROGRESSIVE: "from the training rows, each judged before the network was trained on it",
+    RECURSIVE: "from the training rows, part by part: what one part has taught is the prior of the next",
     "test set": "from the held-out test rows, by Clopper and Pearson's interval",
     "training objective": "the value that training reached",
     "training objective + η": "the paper's bound with its correction for a learned prior",
