@@ -22,7 +22,7 @@ SECONDS = "processor-seconds"
 
 ROWS = {
     "mnist-mlp-recursive": "--data mnist --model mlp:600-600-600 --certificate recursive --budget 8e",
-    "mnist-mlp-progressive": "--data mnist --model mlp:600-600-600 --certificate progressive --budget 20e",
+    "mnist-mlp-progressive": "--data mnist --model mlp:600-600-600 --certificate progressive",
     "mnist-cnn-progressive": "--data mnist --model cnn5:width=0.5 --certificate progressive --budget 9e",
     "cifar10-cnn-recursive": "--data cifar10 --model cnn5:width=0.25 --certificate recursive --budget 2e",
     "cifar10-cnn-progressive": "--data cifar10 --model vgg4:width=0.375,norm=group --certificate progressive --budget 9e",

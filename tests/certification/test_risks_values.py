@@ -151,7 +151,13 @@ def test_draws_of_a_convolution_are_fewer() -> None:
     data = TensorBatches(classes(40), 40)
     posterior = posterior_of(model, std=0.01)
     found = [affordable_draws(posterior, data, CE, 400, epochs=epochs, steps=9) for epochs in (0, 1, 8, 60, 100)]
-    assert found == [1_000, 1_000, 1_000, 7_200, 10_000]  # some seconds at least, then what training costs, then a minute's worth
+    assert found == [
+        1_000,
+        1_000,
+        1_000,
+        7_200,
+        10_000,
+    ]  # some seconds at least, then what training costs, then a minute's worth
 
 
 def test_draws_of_batches() -> None:

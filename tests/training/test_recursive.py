@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.distributed as dist
 
 import pactrain
 from pactrain import PactrainError, Posterior
@@ -114,3 +115,14 @@ def test_what_cannot_be_done_part_by_part() -> None:
         pactrain.fit(build("mlp"), (x, y), certificate="recursive", prior_data=0.5)
     with pytest.raises(DataError, match="at least 64 rows, and there are 60"):
         pactrain.fit(build("mlp"), (x[:60], y[:60]), certificate="recursive")
+
+
+def test_several_processes_are_refused() -> None:
+    from torch.testing._internal.distributed.fake_pg import FakeStore
+
+    dist.init_process_group("fake", store=FakeStore(), rank=0, world_size=2)
+    try:
+        with pytest.raises(PactrainError, match="without torchrun"):
+            pactrain.fit(build("mlp"), rows(70), certificate="recursive")
+    finally:
+        dist.destroy_process_group()

@@ -99,6 +99,8 @@ class Options:
             )
         if self.certificate == "recursive" and (self.bound != "kl" or self.rules.stds != "curvature"):
             raise PactrainError('certificate="recursive" goes with bound="kl" and preset="auto"; leave both out')
+        if self.certificate == "recursive" and distributed.world() > 1:
+            raise PactrainError('certificate="recursive" measures each level in one process; start it without torchrun')
         taken = sorted(set(self.metrics) & set(OURS))
         if taken:
             raise PactrainError(f"metrics named {', '.join(taken)} are measured anyway; give yours other names")
