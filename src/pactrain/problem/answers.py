@@ -106,7 +106,7 @@ def further_scores(answers: Answers) -> dict[str, Any]:
 
     Example:
         >>> further_scores(NumberAnswers(np.array([0.0, 2.0]), np.array([0.0, 1.0])))
-        {'mae': 0.5, 'error90': 0.9, 'r2': 0.5, 'spread': 1.0}
+        {'mae': 0.5, 'error90': 1.0, 'r2': 0.5, 'spread': 1.0}
     """
     if isinstance(answers, NumberAnswers):
         error, spread = answers.answer - answers.target, float(answers.target.std())
