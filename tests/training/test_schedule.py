@@ -6,6 +6,7 @@ import pytest
 
 import pactrain
 from pactrain import PactrainError
+from pactrain.rules.constants import EXAMPLES
 from pactrain.rules.presets import AUTO
 from pactrain.rules.rules import FEWEST_SCANNED, Rules
 from pactrain.runtime.events import Event
@@ -41,6 +42,5 @@ def test_a_small_budget_leaves_less_to_the_scan() -> None:
     def scanned(**limits: Any) -> int:
         return pactrain.fit(build("mlp"), rows(600), preset=AUTO.replace(fixed_epochs=60), **limits).moment.n_used
 
-    assert (
-        scanned(budget=1e-6) == scanned(budget="1 epoch") == FEWEST_SCANNED < scanned() == scanned(budget="60 epochs")
-    )
+    assert scanned(budget=1e-6) == FEWEST_SCANNED < scanned(budget="1 epoch") == EXAMPLES
+    assert scanned() == scanned(budget="60 epochs") == 600

@@ -14,7 +14,7 @@ from pactrain.problem.module_modes import own_buffers
 from pactrain.problem.read import Problem
 from pactrain.problem.untrained import Untrained, look_at_data, shapes_named, training_mode
 from pactrain.rules.choose_units import Scaled
-from pactrain.rules.constants import SCAN_SHARE
+from pactrain.rules.constants import EXAMPLES, SCAN_SHARE
 from pactrain.rules.gamma.linear_leave_one_out import Strength
 from pactrain.rules.gamma.trained_leave_one_out import LeftOut
 from pactrain.rules.gamma.walk import leave_out
@@ -192,11 +192,12 @@ def _left_out(start: Start) -> LeftOut | None:
 
 def _affordable(start: Start) -> float:
     """Examples that may be scanned in a share of the budget, be it time or epochs: a pass over all of them took `start.seconds`, an
-    epoch of training counts as three."""
+    epoch of training counts as three.  A budget in epochs leaves as many as leave-one-out has."""
     rules, limit = start.options.rules, start.options.limit
-    whole = min(max(0.0, start.options.left()) / max(start.seconds, 1e-9), 3 * (limit.epochs or math.inf))
-    passes = SCAN_SHARE * whole
-    return passes * start.untrained.n / (rules.draws * rules.std_points) if math.isfinite(passes) else math.inf
+    in_one_pass = start.untrained.n / (rules.draws * rules.std_points)
+    by_time = SCAN_SHARE * max(0.0, start.options.left()) / max(start.seconds, 1e-9) * in_one_pass
+    by_epochs = max(EXAMPLES, SCAN_SHARE * 3 * (limit.epochs or math.inf) * in_one_pass)
+    return min(by_time, by_epochs)
 
 
 def _ended_by_ctrl_c(start: Start) -> Callback:
