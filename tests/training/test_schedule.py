@@ -39,8 +39,8 @@ def test_budget_is_shared_between_the_stages() -> None:
 
 
 def test_a_small_budget_leaves_less_to_the_scan() -> None:
-    def scanned(**limits: Any) -> int:
-        return pactrain.fit(build("mlp"), rows(600), preset=AUTO.replace(fixed_epochs=60), **limits).moment.n_used
+    def scanned(epochs: int, n: int, **limits: Any) -> int:
+        return pactrain.fit(build("mlp"), rows(n), preset=AUTO.replace(fixed_epochs=epochs), **limits).moment.n_used
 
-    assert scanned(budget=1e-6) == FEWEST_SCANNED < scanned(budget="1 epoch") == EXAMPLES
-    assert scanned() == scanned(budget="60 epochs") == 600
+    assert scanned(60, 600, budget=1e-6) == FEWEST_SCANNED < scanned(60, 600) == scanned(60, 600, budget="1 epoch")
+    assert scanned(6000, 1000, budget="1 epoch") == EXAMPLES
