@@ -31,7 +31,7 @@ check: .venv/ready
 	$(BIN)/python -m pytest tests/test_architecture.py
 
 docs: .venv/ready
-	$(BIN)/python -m sphinx -q -W --keep-going -b html docs docs/_build/html
+	$(BIN)/python -m sphinx -q -W -E --keep-going -b html docs docs/_build/html
 
 # The rules on the rows that judge them: ARGS='--rows quick --methods "auto,auto again,plain" --seeds 5'.
 judge: .venv/ready
