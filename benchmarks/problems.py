@@ -22,6 +22,7 @@ from pactrain.data.graphs import load_graph, split_nodes
 from pactrain.data.load import load
 from pactrain.data.named import load_named
 from pactrain.data.places import data_file
+from pactrain.data.tables import Columns
 from pactrain.data.task import Task
 from pactrain.data.text import embed
 from pactrain.models.mlp import mlp
@@ -115,7 +116,7 @@ def of_frame(frame: pd.DataFrame, target: str, kind: Kind, drop: tuple[str, ...]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "table.csv"
         frame.dropna(subset=[target]).to_csv(path, index=False)
-        return of_task(load(str(path), target=target, kind=kind, drop=drop, test_fraction=0.5, seed=seed))
+        return of_task(load(str(path), Columns(target=target, kind=kind, drop=drop), test_fraction=0.5, seed=seed))
 
 
 def islp(file: str, target: str, kind: Kind, drop: tuple[str, ...], seed: int) -> Arrays:

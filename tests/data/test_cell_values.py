@@ -11,13 +11,14 @@ import pytest
 from pactrain.data.cell_values import Reading, days, reading_of
 from pactrain.data.encoder import Encoder
 from pactrain.data.load import load
+from pactrain.data.tables import Columns
 from pactrain.runtime.errors import DataError
 
 
 def test_dates_become_their_parts(tmp_path: Path) -> None:
     path = tmp_path / "dates.csv"
     path.write_text("day,y\n" + "".join(f"1970-01-{i % 30 + 1:02},{i % 2}\n" for i in range(60)) + ",0\n")
-    task = load(str(path), target="y", test_fraction=0)
+    task = load(str(path), Columns(target="y"), test_fraction=0)
     weekday, day = task.encoder.numeric  # one year, one month, no time
     assert (weekday.part, day.part, day.median) == ("weekday", "day", 14.5)
     again = Encoder.from_dict(json.loads(json.dumps(task.encoder.to_dict())))

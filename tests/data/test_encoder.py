@@ -10,6 +10,7 @@ from pactrain.data.encoder import Encoder, LeftOut
 from pactrain.data.encoder_fit import fit_encoder
 from pactrain.data.files import read_frame
 from pactrain.data.load import load
+from pactrain.data.tables import Columns
 from pactrain.runtime.errors import DataError
 from tests.data.small_tables import csv, frame
 
@@ -34,7 +35,7 @@ def test_columns_are_encoded_as_documented() -> None:
 
 def test_the_encoding_is_fitted_on_training_rows_only(tmp_path: Path) -> None:
     table = frame().drop(columns=["kind"])
-    task = load(csv(tmp_path, table), target="price", seed=3)
+    task = load(csv(tmp_path, table), Columns(target="price"), seed=3)
     assert task.encoder.kind == "regression"
     assert abs(task.y_train.mean()) < 1e-5
     assert task.x_train[:, 0].std() == pytest.approx(1, abs=1e-4)
@@ -57,7 +58,7 @@ def test_missing_columns_and_odd_values_in_new_rows() -> None:
 def test_categories_that_look_like_numbers_are_read_as_in_training(tmp_path: Path) -> None:
     table = pd.DataFrame({"code": ["01", "02", "A3"] * 20, "y": ["p", "q", "q"] * 20})
     path = csv(tmp_path, table)
-    encoder = load(path, target="y").encoder
+    encoder = load(path, Columns(target="y")).encoder
     new = tmp_path / "new.csv"
     new.write_text("code\n01\n02\n\nZ9\n")
     frame = read_frame(new, text=("code",))

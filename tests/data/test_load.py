@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from pactrain.data.load import load
+from pactrain.data.tables import Columns
 from pactrain.runtime.errors import DataError
 
 
@@ -22,4 +23,4 @@ def test_a_name_that_is_nearly_right_is_suggested(tmp_path: Path) -> None:
         load("digit")
     (tmp_path / "t.csv").write_text("price,area\n1,2\n3,4\n")
     with pytest.raises(DataError, match=r"did you mean 'price'\?"):
-        load(str(tmp_path / "t.csv"), target="prise")
+        load(str(tmp_path / "t.csv"), Columns(target="prise"))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pactrain.data.load import load
+from pactrain.data.tables import Columns
 from pactrain.data.task import STANDARDISED, STRATIFIED
 from pactrain.runtime.errors import DataError
 
@@ -20,7 +21,7 @@ def test_named_sets() -> None:
     with pytest.raises(DataError, match="no data set 'digit'"):
         load("digit")
     with pytest.raises(DataError, match="go with a file"):
-        load("digits", target="x")
+        load("digits", Columns(target="x"))
 
 
 def test_published_splits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

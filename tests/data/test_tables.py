@@ -8,6 +8,7 @@ import pytest
 
 from pactrain.data.files import read_frame
 from pactrain.data.load import load
+from pactrain.data.tables import Columns
 from pactrain.runtime.errors import DataError
 from tests.data.small_tables import csv, frame
 
@@ -24,7 +25,7 @@ def test_the_three_formats_give_the_same_task(tmp_path: Path, ending: str) -> No
         table.to_parquet(path)
     else:
         np.savez(path, X=x, y=y)
-    task = load(str(path), target=None if ending == "npz" else "y", test_fraction=0)
+    task = load(str(path), Columns(target=None if ending == "npz" else "y"), test_fraction=0)
     np.testing.assert_allclose(task.x_train, (x - x.mean(0)) / x.std(0), atol=1e-5)
     np.testing.assert_array_equal(task.y_train, y)
     assert task.x_test is None
@@ -34,21 +35,23 @@ def test_kinds_of_targets(tmp_path: Path) -> None:
     table = frame()
     table["few"], table["many"] = np.arange(60) % 4, np.arange(60)
     path = csv(tmp_path, table)
-    assert load(path, target="kind").encoder.classes == ("a", "b")
-    assert load(path, target="flag").encoder.classes == ("False", "True")
-    assert load(path, target="few").encoder.classes == ("0", "1", "2", "3")
-    assert load(path, target="many").encoder.kind == "regression"
-    assert load(path, target="few", kind="regression").encoder.kind == "regression"
+    assert load(path, Columns(target="kind")).encoder.classes == ("a", "b")
+    assert load(path, Columns(target="flag")).encoder.classes == ("False", "True")
+    assert load(path, Columns(target="few")).encoder.classes == ("0", "1", "2", "3")
+    assert load(path, Columns(target="many")).encoder.kind == "regression"
+    assert load(path, Columns(target="few", kind="regression")).encoder.kind == "regression"
     with pytest.raises(DataError, match=r"'kind' is '[ab]' in row 1, which is not a number"):
-        load(path, target="kind", kind="regression")
+        load(path, Columns(target="kind", kind="regression"))
 
 
-def broken(tmp_path: Path, text: str, **options: object) -> str:
+def broken(
+    tmp_path: Path, text: str, *, target: str | None = "y", time: str | None = None, test_fraction: float | None = None
+) -> str:
     """The message of the error that a CSV text leads to."""
     path = tmp_path / "broken.csv"
     path.write_text(text)
     with pytest.raises(DataError) as caught:
-        load(str(path), **({"target": "y"} | options))  # type: ignore[arg-type]
+        load(str(path), Columns(target=target, time=time), test_fraction=test_fraction)
     return str(caught.value)
 
 

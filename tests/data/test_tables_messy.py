@@ -14,7 +14,7 @@ from pactrain.data.encoder import Encoder
 from pactrain.data.encoder_fit import MOST_CATEGORIES
 from pactrain.data.files import read_frame
 from pactrain.data.load import load
-from pactrain.data.tables import GROUPED, ORDERED, OWN_TEST
+from pactrain.data.tables import GROUPED, ORDERED, OWN_TEST, Columns
 from pactrain.runtime.errors import DataError
 from tests.data.messy import ROWS, SIGNAL, Messy, files, table
 
@@ -33,7 +33,7 @@ def shell(tmp_path: Path, *words: str) -> str:
 def test_what_becomes_of_the_columns(tmp_path: Path, messy: Messy) -> None:
     path = tmp_path / messy.name
     messy.write(path)
-    task = load(str(path), target=messy.target)
+    task = load(str(path), Columns(target=messy.target))
     assert task.x_test is not None
     assert np.isfinite(task.x_train).all()
     again = Encoder.from_dict(json.loads(json.dumps(task.encoder.to_dict())))
@@ -77,7 +77,7 @@ def train_from_the_shell(tmp_path: Path, messy: Messy) -> None:
 def test_dates_written_in_two_orders_are_told_apart_by_the_column(tmp_path: Path) -> None:
     for name, month_first in (("british_dates.csv", False), ("american_times.csv", True)):
         FILES[name].write(tmp_path / name)
-        encoder = load(str(tmp_path / name), target="y").encoder
+        encoder = load(str(tmp_path / name), Columns(target="y")).encoder
         form = next(c.reading.form for c in encoder.numeric if c.name == "mess")
         assert form.startswith("%m") == month_first
 
@@ -86,7 +86,7 @@ def test_missing_targets_are_named_and_rows_keep_their_numbers(tmp_path: Path) -
     path = tmp_path / "t.csv"
     gaps = [None if i % 8 == 0 else i % 2 for i in range(ROWS)]
     table(SIGNAL**2, gaps).to_csv(path, index=False)
-    task = load(str(path), target="y")
+    task = load(str(path), Columns(target="y"))
     assert task.notes == ("The target 'y' is missing in 10 of 80 rows, first in row 1: they are not used.",)
     assert task.encoder.classes == ("0", "1")
     assert len(task.x_train) + len(task.x_test) == 70  # type: ignore[arg-type]
@@ -97,7 +97,7 @@ def test_many_categories_have_features_for_the_frequent_ones(tmp_path: Path) -> 
     codes = [f"c{int(1 + 760 * v**3)}" for v in g.random(4000)]
     path = tmp_path / "t.csv"
     pd.DataFrame({"code": codes, "y": g.choice(["a", "b"], 4000)}).to_csv(path, index=False)
-    encoder = load(str(path), target="y", test_fraction=0).encoder
+    encoder = load(str(path), Columns(target="y"), test_fraction=0).encoder
     (column,) = encoder.categorical
     frequent = pd.Series(codes).value_counts()
     assert encoder.inputs == MOST_CATEGORIES
@@ -112,11 +112,13 @@ def test_identifiers_by_name(tmp_path: Path) -> None:
     g = np.random.default_rng(0)
     ids = table(g.permutation(10**6)[:ROWS]).rename(columns={"mess": "customer_id"})
     ids.assign(store_id=g.integers(100, 110, ROWS), paid=g.permutation(10**5)[:ROWS]).to_csv(path, index=False)
-    told = {record["column"]: record["became"] for record in column_records(load(str(path), target="y").encoder)}
+    told = {
+        record["column"]: record["became"] for record in column_records(load(str(path), Columns(target="y")).encoder)
+    }
     assert told["customer_id"] == "left out"
     assert told["store_id"] == "categories"
     assert told["paid"] == "number"  # different in every row as well, and a quantity
-    kept = column_records(load(str(path), target="y", keep=("customer_id",)).encoder)
+    kept = column_records(load(str(path), Columns(target="y", keep=("customer_id",))).encoder)
     assert next(record["became"] for record in kept if record["column"] == "customer_id") == "number"
 
 
@@ -127,12 +129,12 @@ def test_splits_by_file_group_and_time(tmp_path: Path) -> None:
     frame.to_csv(path, index=False)
     frame.head(10).to_csv(other, index=False)
 
-    given = load(str(path), target="y", test=other)
+    given = load(str(path), Columns(target="y", test=other))
     assert (len(given.x_train), len(given.x_test)) == (ROWS, 10)  # type: ignore[arg-type]
     assert OWN_TEST in given.caveats
     np.testing.assert_allclose(given.x_test, given.x_train[:10])  # type: ignore[arg-type]
 
-    later = load(str(path), target="y", time="day")
+    later = load(str(path), Columns(target="y", time="day"))
     assert ORDERED in later.caveats
     assert len(later.x_test) == 16  # type: ignore[arg-type]
     signal = next(i for i, c in enumerate(later.encoder.numeric) if c.name == "signal")
@@ -140,7 +142,7 @@ def test_splits_by_file_group_and_time(tmp_path: Path) -> None:
     np.testing.assert_allclose(later.x_test[:, signal] * fitted.std + fitted.mean, SIGNAL[:16] + 0.3, rtol=1e-5)  # type: ignore[index]
     assert [c.part for c in later.encoder.numeric if c.name == "day"] == ["month", "weekday"]
 
-    grouped = load(str(path), target="y", group="patient")
+    grouped = load(str(path), Columns(target="y", group="patient"))
     assert GROUPED in grouped.caveats
     assert len(grouped.x_test) == 16  # type: ignore[arg-type]
     held_out = set(np.round(grouped.x_test[:, signal] * fitted.std, 4))  # type: ignore[index]
@@ -148,7 +150,7 @@ def test_splits_by_file_group_and_time(tmp_path: Path) -> None:
     rows = [i for i in range(ROWS) if _is_in(grouped, i, signal)]
     assert {i // 4 for i in rows} & {i // 4 for i in range(ROWS) if i not in rows} == set()
     with pytest.raises(DataError, match="no column 'ward'"):
-        load(str(path), target="y", group="ward")
+        load(str(path), Columns(target="y", group="ward"))
 
 
 def _is_in(task: object, row: int, signal: int) -> bool:

@@ -16,6 +16,7 @@ import torch
 from pactrain.cli.build import text_columns
 from pactrain.data.encoder import Encoder
 from pactrain.data.load import load
+from pactrain.data.tables import Columns
 from pactrain.data.task import STRATIFIED
 from pactrain.data.text import DEFAULT, embed, encoder_folder
 from pactrain.runtime.errors import DataError, PactrainError
@@ -117,17 +118,17 @@ def reviews(path: Path) -> Path:
 
 def test_columns_of_text_beside_other_columns(tmp_path: Path) -> None:
     path = str(reviews(tmp_path / "reviews.csv"))
-    task = load(path, target="label", text={"body": DEFAULT}, test_fraction=0.0)
+    task = load(path, Columns(target="label", text={"body": DEFAULT}), test_fraction=0.0)
     assert task.inputs == task.encoder.inputs == 385
     assert Encoder.from_dict(json.loads(json.dumps(task.encoder.to_dict()))) == task.encoder
     np.testing.assert_allclose(task.x_train[:, 1:], embed([*GOOD, *BAD]), rtol=1e-6)
-    only = load(path, target="label", text={"body": DEFAULT}, drop=("stars",))
+    only = load(path, Columns(target="label", text={"body": DEFAULT}, drop=("stars",)))
     assert only.inputs == 384
     assert only.caveats == (STRATIFIED,)  # nothing was fitted to the training rows
     with pytest.raises(DataError, match="cannot be read as free text"):
-        load(path, target="body", text={"body": DEFAULT})
+        load(path, Columns(target="body", text={"body": DEFAULT}))
     with pytest.raises(DataError, match="no column 'text'"):
-        load(path, target="label", text={"text": DEFAULT})
+        load(path, Columns(target="label", text={"text": DEFAULT}))
     with pytest.raises(PactrainError, match="--text"):
         text_columns((), "some/encoder")
 

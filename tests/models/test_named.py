@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from pactrain.data.load import load
+from pactrain.data.tables import Columns
 from pactrain.models.named import chosen_model
 from pactrain.runtime.errors import DataError, PactrainError
 from tests.data.citation import write_graph
@@ -19,4 +20,4 @@ def test_networks_and_data_that_do_not_fit(tmp_path: Path) -> None:
     with pytest.raises(PactrainError, match="needs a graph"):
         chosen_model("gat", load("iris").encoder)
     with pytest.raises(DataError, match="is a graph"):
-        load(str(tmp_path / "g.npz"), target="labels")
+        load(str(tmp_path / "g.npz"), Columns(target="labels"))

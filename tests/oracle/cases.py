@@ -71,6 +71,7 @@ def prior_from_half(_: Path) -> Case:
 
 def table_with_categories(folder: Path) -> Case:
     from pactrain.data.load import load
+    from pactrain.data.tables import Columns
     from pactrain.models.named import make_model
 
     source = np.random.default_rng(0)
@@ -78,7 +79,7 @@ def table_with_categories(folder: Path) -> Case:
     kind = np.where((colour == "red") ^ (size > 55), "yes", "no")
     lines = [f"{c},{s:.6f},{k}" for c, s, k in zip(colour, size, kind, strict=True)]
     (folder / "table.csv").write_text("\n".join(["colour,size,kind", *lines]) + "\n")
-    task = load(str(folder / "table.csv"), target="kind", seed=1)
+    task = load(str(folder / "table.csv"), Columns(target="kind"), seed=1)
     model = make_model("mlp:12", task.inputs, task.outputs, 1)
     more = {"budget": "2 epochs", "seed": 1}
     return Case(model, task.train, more, test=task.test, caveats=task.caveats)

@@ -9,6 +9,7 @@ from torch import nn
 from pactrain.cli.trust import Outside
 from pactrain.data.encoder import Encoder
 from pactrain.data.load import load
+from pactrain.data.tables import Columns
 from pactrain.data.task import Task
 from pactrain.distributions.posterior import Posterior
 from pactrain.distributions.prior import Prior
@@ -103,18 +104,20 @@ def reload_task(run: Path, config: dict[str, Any], root: Path | None, outside: O
     outside.encoders(config, run)
     task = load(
         name,
-        target=data["target"],
-        kind=None if data["task"] == "auto" else data["task"],
-        drop=tuple(data["drop"]),
-        keep=tuple(data["keep"]),
-        group=data["group"],
-        time=data["time"],
-        test=data["test"],
+        Columns(
+            target=data["target"],
+            kind=None if data["task"] == "auto" else data["task"],
+            drop=tuple(data["drop"]),
+            keep=tuple(data["keep"]),
+            group=data["group"],
+            time=data["time"],
+            test=data["test"],
+            text=data.get("text") or {},
+        ),
         test_fraction=data["test_fraction"],
         seed=config["seed"],
         split=data["split"],
         root=root,
-        text=data.get("text"),
         prior_data=first_part(config["prior_data"], config["certificate"]),
     )
     if task.encoder.to_dict() != read_encoder(run, config).to_dict():

@@ -181,22 +181,25 @@ class Train(DataOptions, ModelOptions, TrainingOptions, CertificateOptions, Outp
     def _load(self) -> "Task":
         """The data that the command names."""
         from pactrain.data.load import load
+        from pactrain.data.tables import Columns
         from pactrain.problem.first_part import first_part
 
         return load(
             self.data,
-            target=self.target,
-            kind=None if self.task == "auto" else self.task,
-            drop=self.drop,
-            keep=self.keep,
-            group=self.group,
-            time=self.time,
-            test=self.test,
+            Columns(
+                target=self.target,
+                kind=None if self.task == "auto" else self.task,
+                drop=self.drop,
+                keep=self.keep,
+                group=self.group,
+                time=self.time,
+                test=self.test,
+                text=self._texts(),
+            ),
             test_fraction=self.test_fraction,
             seed=self.seed,
             split=self.split,
             root=self.data_root,
-            text=self._texts(),
             prior_data=first_part(self.prior_data, self.certificate),
         )
 

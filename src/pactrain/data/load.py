@@ -1,11 +1,9 @@
 """`load`: the task that `--data` names, read from a file, a named set or a graph."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
 from pactrain.data.catalogue import ENTRIES
-from pactrain.data.encoder import Kind
 from pactrain.data.files import READERS, ending
 from pactrain.data.graph_arrays import is_graph_file
 from pactrain.data.tables import Columns, load_table
@@ -24,28 +22,31 @@ def is_file_name(data: str) -> bool:
 
 def load(
     data: str,
+    columns: Columns | None = None,
     *,
-    target: str | None = None,
-    kind: Kind | None = None,
-    drop: tuple[str, ...] = (),
     test_fraction: float | None = None,
     seed: int = 0,
     split: int = 0,
     root: str | Path | None = None,
-    text: Mapping[str, str] | None = None,
-    keep: tuple[str, ...] = (),
-    group: str | None = None,
-    time: str | None = None,
-    test: str | Path | None = None,
     prior_data: float = 0.0,
 ) -> Task:
-    """A named set or graph, or a CSV, Parquet or NPZ file, whose columns `data/tables.py` describes.
+    """A named set or graph, or a CSV, Parquet or NPZ file.
 
-    prior_data: part of the training rows that a prior will be trained on; how columns are encoded is then learned from these rows.
+    Args:
+        data: The name, or the path of the file.
+        columns: What is said of the columns of a table.
+        test_fraction: Part of the rows that is held out; None takes the set's own test rows, or a fifth of a file.
+        seed: Which rows are held out.
+        split: Which of a set's published splits.
+        root: Folder of the named sets.
+        prior_data: Part of the training rows that a prior will be trained on; how columns are encoded is then learned from
+            these rows.
+
+    Raises:
+        DataError: There are no such data, or they cannot be read.
     """
-    path = Path(data)
-    asked = Columns(target, kind, drop, keep, text or {}, group, time, None if test is None else Path(test))
-    of_tables = replace(asked, kind=None) != Columns()
+    path, columns = Path(data), columns or Columns()
+    of_tables = replace(columns, kind=None) != Columns()
     if data not in ENTRIES and not data.startswith("graph:") and path.is_dir():
         raise DataError(f"{data} is a folder and not a file; name a file in it")
     if data.startswith("graph:") or (path.suffix.lower() == ".npz" and is_graph_file(path)):
@@ -60,7 +61,7 @@ def load(
         )
     if is_file_name(data):
         fraction = FILE_TEST_FRACTION if test_fraction is None else test_fraction
-        return load_table(path, asked, test_fraction=fraction, seed=seed, prior_data=prior_data)
+        return load_table(path, columns, test_fraction=fraction, seed=seed, prior_data=prior_data)
     if of_tables:
         raise DataError(
             f"--target, --drop, --text and the like go with a file; {data!r} is not one (.csv, .parquet, .npz)"

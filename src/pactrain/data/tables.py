@@ -54,7 +54,7 @@ class Columns:
     text: Mapping[str, str] = field(default_factory=dict)
     group: str | None = None
     time: str | None = None
-    test: Path | None = None
+    test: str | Path | None = None
 
 
 def load_table(path: Path, asked: Columns, *, test_fraction: float, seed: int, prior_data: float = 0.0) -> Task:
@@ -91,10 +91,10 @@ def _with_test_rows(path: Path, asked: Columns) -> pd.DataFrame:
     if TEST_ROW in frame.columns:
         raise DataError(f"{path.name} has test rows of its own; --test goes with a file that has none")
     texts = tuple(str(name) for name in frame.columns if not is_number(frame[name]))
-    test = read_frame(asked.test, texts)
+    test = read_frame(Path(asked.test), texts)
     absent = [name for name in frame.columns if name not in test.columns and name not in asked.drop]
     if absent:
-        raise DataError(f"{asked.test.name} lacks the column {absent[0]!r} that {path.name} has")
+        raise DataError(f"{Path(asked.test).name} lacks the column {absent[0]!r} that {path.name} has")
     below = test[[name for name in frame.columns if name in test.columns]].assign(**{TEST_ROW: True})
     return pd.concat([frame.assign(**{TEST_ROW: False}), below], ignore_index=True)
 

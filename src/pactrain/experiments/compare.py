@@ -14,6 +14,7 @@ from pactrain import fit
 from pactrain.baselines.grid_search import best_trial, grid, hold_out, refit_length
 from pactrain.baselines.plain_training import Settings, train
 from pactrain.data.load import load
+from pactrain.data.tables import Columns
 from pactrain.data.task import Task
 from pactrain.experiments.backends import BackendName
 from pactrain.experiments.default_rules import with_rules
@@ -63,9 +64,11 @@ class Problem:
         """The task; for sets with published splits the seed is the number of the split."""
         task = load(
             self.data,
-            target=self.target,
-            kind=None if self.task == "auto" else self.task,  # type: ignore[arg-type]
-            drop=tuple(self.drop),
+            Columns(
+                target=self.target,
+                kind=None if self.task == "auto" else self.task,  # type: ignore[arg-type]
+                drop=tuple(self.drop),
+            ),
             test_fraction=self.test_fraction,
             seed=seed,
             split=seed if self.data.startswith("uci:") else 0,
