@@ -13,6 +13,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, RandomSampler, SequentialSampler, Subset
 
 from pactrain.problem.augmentation import Transform
+from pactrain.problem.call_network import parts_of
 from pactrain.runtime.seeds import generator, seed_global
 
 EVALUATION_BATCH = 1024
@@ -303,8 +304,7 @@ def rows(batch: Any) -> int:
         return len(batch) if batch.ndim else 1
     if isinstance(said := getattr(batch, "batch_size", None), int):
         return said
-    items = batch.values() if isinstance(batch, Mapping) else batch if isinstance(batch, (tuple, list)) else ()
-    return next((rows(item) for item in items), 1)
+    return next((rows(item) for item in parts_of(batch)), 1)
 
 
 def to_device(batch: Any, device: torch.device) -> Any:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from pactrain.problem.graph_nodes import Nodes
@@ -42,6 +43,31 @@ def predict_batch(predict: Predict, batch: Any) -> tuple[Tensor, Tensor]:
     return scores_of(predict(*inputs)), target
 
 
+def no_answer(*_: Any, **__: Any) -> Tensor:
+    """Stands for the network where the target of a batch is all that is wanted."""
+    return torch.zeros(0, device="cpu")
+
+
+def parts_of(batch: Any) -> list[Any]:
+    """What a batch is made of; nothing if it is neither a mapping nor a tuple or list."""
+    if isinstance(batch, Mapping):
+        return list(batch.values())
+    return list(batch) if isinstance(batch, (tuple, list)) else []
+
+
+def has_rows(batch: Any) -> bool:
+    """True if all parts of a batch are tensors with one row per example."""
+    parts = parts_of(batch)
+    return bool(parts) and all(isinstance(p, Tensor) and p.ndim and len(p) == len(parts[0]) for p in parts)
+
+
+def rows_at(batch: Any, at: slice) -> Any:
+    """Some rows of a batch that `has_rows`."""
+    if isinstance(batch, Mapping):
+        return {key: part[at] for key, part in batch.items()}
+    return tuple(part[at] for part in batch)
+
+
 def scores_of(output: Any) -> Tensor:
     """The tensor in what a network returned."""
     scores = (
@@ -56,9 +82,7 @@ def scores_of(output: Any) -> Tensor:
 
 def integers_beside_inputs(batch: Any) -> bool:
     """True if the last part of a batch, or what stands under a target key, is a tensor of whole numbers."""
-    parts = (
-        list(batch.values()) if isinstance(batch, Mapping) else list(batch) if isinstance(batch, (tuple, list)) else []
-    )
+    parts = parts_of(batch)
     target = parts[-1] if parts else getattr(batch, "y", None)
     if isinstance(batch, Mapping):
         target = next((batch[k] for k in TARGET_KEYS if k in batch), target)

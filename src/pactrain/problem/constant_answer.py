@@ -4,13 +4,11 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from pactrain.problem.batches import Batches
-from pactrain.problem.loss_weights import RowWeighted
 from pactrain.problem.losses import Loss, per_row
 from pactrain.runtime.gave_up import Refused, gave_up, refusing
 
@@ -75,8 +73,8 @@ def best_constant(
     """
     if loss.task is None:
         return None
-    target = torch.cat([_target(loss, batch) for batch in batches.ordered()])
-    tried = _Tried(loss, like) if losses and not isinstance(loss, RowWeighted) else None
+    target = torch.cat([loss.target(batch) for batch in batches.ordered()])
+    tried = _Tried(loss, like) if losses and loss.plain is loss else None
     if loss.several_labels:
         return _labels(target, tried)
     if loss.task == "regression":
@@ -87,13 +85,6 @@ def best_constant(
         hard = target.ndim == 1 and torch.equal(target, target.round())
         return _classes(target.long(), tried, loss) if hard else None
     return _classes(target, tried, loss)
-
-
-def _target(loss: Loss, batch: Any) -> Tensor:
-    def nothing(*_: Any, **__: Any) -> Tensor:
-        return torch.zeros(0, device="cpu")
-
-    return loss.read(nothing, batch)[1]
 
 
 def _levels(target: Tensor) -> list[Tensor]:

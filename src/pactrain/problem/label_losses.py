@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from pactrain.problem.call_network import Predict
-from pactrain.problem.losses import Loss, per_row
+from pactrain.problem.losses import Loss, Meaning, per_row
 from pactrain.problem.target_checks import check_labels
 
 
@@ -23,6 +23,11 @@ class LabelsLoss(Loss):
     threshold: float = 0.0
     several_labels: ClassVar[bool] = True
     one_layout: ClassVar[bool] = True
+
+    @property
+    def meaning(self) -> Meaning:
+        """Each output is a label."""
+        return "labels"
 
     def output_at(self, shares: Tensor) -> Tensor:
         """The output that predicts each label with these probabilities."""

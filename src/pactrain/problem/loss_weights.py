@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pactrain.problem.batches import Batches
 from pactrain.problem.call_network import Predict
-from pactrain.problem.losses import Loss
+from pactrain.problem.losses import Loss, Meaning
 from pactrain.problem.named_losses import weighted
 from pactrain.runtime.errors import DataError, PactrainError
 
@@ -51,6 +51,16 @@ class RowWeighted(Loss):
     def names_classes(self, batch: Any) -> bool:
         """True if classes are predicted."""
         return self.inner.names_classes(batch[:-1])
+
+    @property
+    def meaning(self) -> Meaning:
+        """What the outputs mean, as without weights."""
+        return self.inner.meaning
+
+    @property
+    def plain(self) -> Loss:
+        """The loss without weights."""
+        return self.inner
 
     def guarded(self) -> Loss:
         """The loss with the user's part of it guarded."""
@@ -122,7 +132,7 @@ def _balanced(loss: Loss, batches: Batches) -> Tensor:
         raise PactrainError(
             "class_weight='balanced' counts the rows of an (X, y) pair; pass one weight per class instead"
         )
-    target = loss.read(lambda *_, **__: torch.zeros(0, device="cpu"), batches.table.tensors)[1]
+    target = loss.target(batches.table.tensors)
     labels = target[target != loss.ignore].reshape(-1).long()
     counts = torch.bincount(labels)
     return len(labels) / (int((counts > 0).sum()) * counts.clamp(min=1).to(torch.get_default_dtype()))

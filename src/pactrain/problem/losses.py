@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Literal
 
 from torch import Tensor
 
-from pactrain.problem.call_network import Predict, integers_beside_inputs, predict_batch
+from pactrain.problem.call_network import Predict, integers_beside_inputs, no_answer, predict_batch
 from pactrain.problem.target_checks import check_classes
 from pactrain.runtime.errors import PactrainError
 from pactrain.runtime.gave_up import refusing
@@ -16,6 +16,9 @@ PerExample = Callable[[Tensor, Tensor], Tensor]
 BatchLoss = Callable[[Predict, Any], Tensor]
 Probabilities = Callable[[Tensor], Tensor]
 Task = Literal["classification", "regression"]
+
+Meaning = Literal["classes", "labels", "values", "outputs"]
+"""What outputs mean: one class per example, several labels, amounts, or whatever a user's own loss makes of them."""
 
 CLIP = 1e-4
 """Smallest probability a clipped cross-entropy sees, as is usual in this field; it is then at most ln(1/CLIP)."""
@@ -105,6 +108,10 @@ class Loss:
             return output, target
         return output, target.long() if self.task == "classification" else target.to(output.dtype)
 
+    def target(self, batch: Any) -> Tensor:
+        """The target of a batch in the type that the loss takes, found without calling the network."""
+        return self.read(no_answer, batch)[1]
+
     def with_score(self, predict: Predict, batch: Any) -> tuple[Tensor, Tensor | None]:
         """Compute losses and scores of a batch.
 
@@ -167,6 +174,16 @@ class Loss:
             True if classes are predicted; where the task is not known, if integers stand beside the inputs.
         """
         return integers_beside_inputs(batch) if self.task is None else self.task == "classification"
+
+    @property
+    def meaning(self) -> Meaning:
+        """What the outputs of a network that is trained on the loss mean."""
+        return "outputs" if self.task is None else "classes" if self.task == "classification" else "values"
+
+    @property
+    def plain(self) -> "Loss":
+        """The loss without weights of rows."""
+        return self
 
     @property
     def full_name(self) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pactrain.problem.call_network import predict_batch
+from pactrain.problem.call_network import has_rows, no_answer, predict_batch, rows_at
 from pactrain.problem.losses import Loss
 from pactrain.problem.module_modes import restored_buffers, restored_modes
 from pactrain.problem.named_losses import LOSSES, softmax_last
@@ -27,7 +27,7 @@ def target_of(batch: Any) -> Tensor:
     Raises:
         DataError: There is none, or it is no tensor.
     """
-    _, target = predict_batch(lambda *_, **__: torch.zeros(0, device="cpu"), batch)
+    _, target = predict_batch(no_answer, batch)
     if not isinstance(target, Tensor):
         raise DataError(f"the target is {type(target).__name__}, not a tensor; pass loss=callable(predict, batch)")
     return target
@@ -36,7 +36,7 @@ def target_of(batch: Any) -> Tensor:
 @torch.no_grad()
 def first_output(model: nn.Module, batch: Any) -> Tensor | None:
     """What the network says to the first rows of a batch, in eval mode; None where it cannot be asked."""
-    rows = _first_rows(batch)
+    rows = rows_at(batch, slice(TRIED)) if has_rows(batch) else batch
     with restored_modes(model), restored_buffers(model), torch.random.fork_rng(devices=[]):
         model.eval()
         network = refusing(getattr(model, "_orig_mod", model))  # nothing is to be compiled for a few rows
@@ -110,16 +110,6 @@ def is_one_hot(output: Tensor, target: Tensor) -> bool:
 def _is_causal(model: nn.Module | None, target: Tensor) -> bool:
     names = () if model is None else (type(m).__name__ for m in model.modules())
     return target.ndim == 2 and any(name.endswith(CAUSAL) for name in names)
-
-
-def _first_rows(batch: Any) -> Any:
-    """The first rows, where every part of the batch is a tensor with as many of them; otherwise the whole batch."""
-    parts = list(batch.values()) if isinstance(batch, dict) else batch if isinstance(batch, (tuple, list)) else []
-    if not parts or not all(isinstance(p, Tensor) and p.ndim and len(p) == len(parts[0]) for p in parts):
-        return batch
-    if isinstance(batch, dict):
-        return {key: part[:TRIED] for key, part in batch.items()}
-    return tuple(part[:TRIED] for part in batch)
 
 
 def _as_floats(batch: Any) -> Any:

@@ -13,7 +13,6 @@ from torch import nn
 from pactrain.certification.data_checks import digest_data
 from pactrain.problem.augmentation import FlipCrop
 from pactrain.problem.batches import Batches
-from pactrain.problem.output_meaning import meaning_of
 from pactrain.runtime.errors import PactrainError
 from pactrain.runtime.versions import machine, versions
 from pactrain.training.gradient_steps import OptimizerFactory
@@ -26,7 +25,7 @@ def configuration(start: Start, extra: Mapping[str, Any]) -> dict[str, Any]:
     budget = options.limit
     return {
         "loss": problem.loss.full_name,
-        "answers": meaning_of(problem.loss),
+        "answers": problem.loss.meaning,
         "groups": {g: at.stop - at.start for g, at in zip(posterior.groups, posterior.group_slices, strict=True)},
         "rules": asdict(options.rules),
         "prior_std": start.prior.std,

@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from pactrain.problem.batches import Batches
 from pactrain.problem.losses import Loss
 from pactrain.problem.module_modes import evaluating
-from pactrain.problem.output_meaning import Meaning, meaning_of, unweighted
 from pactrain.runs.weight_files import weights_of
 from pactrain.runtime.errors import PactrainError
 from pactrain.runtime.files import save_state
@@ -77,17 +76,16 @@ def calibrated(
     model: nn.Module, batches: Batches, loss: Loss, *, source: str, doubts: tuple[str, ...] = ()
 ) -> Calibration | None:
     """Score rows that training has not seen; None where outputs are neither single classes nor numbers."""
-    answers: Meaning = meaning_of(loss)
-    if answers not in ("classes", "values") or not loss.of_outputs:
+    if loss.meaning not in ("classes", "values") or not loss.of_outputs:
         return None
     scores = []
     with evaluating(model):
         for batch in batches.ordered():
             output, target = loss.read(model, batch)
-            if answers == "values":
+            if loss.meaning == "values":
                 scores.append((output.reshape(target.shape) - target).double().abs().reshape(len(target), -1))
             elif output.ndim == 2 and not target.is_floating_point():
-                known = target != unweighted(loss).ignore
+                known = target != loss.plain.ignore
                 scores.append(class_scores(output, loss.probabilities)[known].gather(1, target[known, None]))
             else:
                 return None

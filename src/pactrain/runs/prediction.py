@@ -11,8 +11,9 @@ from torch import Tensor, nn
 
 from pactrain.distributions.posterior import Posterior
 from pactrain.problem.call_network import scores_of
+from pactrain.problem.losses import Meaning
 from pactrain.problem.module_modes import evaluating
-from pactrain.problem.output_meaning import SOFTMAX_LAST, Meaning, name_of_turn
+from pactrain.problem.output_meaning import SOFTMAX_LAST, name_of_turn
 from pactrain.runs.conformal import Calibration, class_scores
 from pactrain.runtime.errors import DataError, PactrainError
 

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from pactrain.problem.batches import Batches
 from pactrain.problem.graph_nodes import Nodes
@@ -53,10 +52,7 @@ def _training(problem: Problem) -> list[Batches]:
 
 
 def _targets(batches: Batches, loss: Loss) -> Array:
-    def nothing(*_: Any, **__: Any) -> Tensor:
-        return torch.zeros(0)
-
-    found = torch.cat([loss.read(nothing, batch)[1] for batch in batches.ordered()]).cpu().numpy()
+    found = torch.cat([loss.target(batch) for batch in batches.ordered()]).cpu().numpy()
     return found[:, 0] if found.ndim == 2 and found.shape[1] == 1 else found
 
 

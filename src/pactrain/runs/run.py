@@ -8,7 +8,6 @@ from typing import Any
 from pactrain.certification.after_training import Certified
 from pactrain.certification.data_checks import shared_rows
 from pactrain.problem.batches import Batches
-from pactrain.problem.output_meaning import unweighted
 from pactrain.problem.read import Problem, read_held_out
 from pactrain.runs.analysis import analyse
 from pactrain.runs.configuration import configuration
@@ -139,7 +138,7 @@ def _calibration(certified: Certified, rows: Any) -> Calibration | None:
     start = certified.trained.start
     model, given, options = start.posterior.model, start.scaled.given, start.options
     if rows is not None:
-        loss = unweighted(given.loss)
+        loss = given.loss.plain
         batches = read_held_out(model, rows, loss, options.reading(None), "calibration")
         return calibrated(model, batches, loss, source="calibration rows", doubts=_seen(given, batches))
     if given.test is None:

@@ -1,7 +1,6 @@
 """How a step is computed: in which precision, in how many pieces, with what limit on its gradient."""
 
 import itertools
-from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pactrain.problem.batches import rows
+from pactrain.problem.call_network import has_rows, rows_at
 from pactrain.problem.losses import Loss, per_example
 from pactrain.runtime import distributed
 from pactrain.runtime.errors import DataError, PactrainError
@@ -63,11 +64,8 @@ class Computing:
             risk.backward()
             return value
         parts = pieces(mine, self.accumulate)
-        counts = [torch.tensor(float(rows), dtype=torch.float64, device="cpu") for _, rows in parts]
-        count, total = (
-            float(distributed.add_up(torch.stack(counts).sum())),
-            torch.zeros((), dtype=torch.float64, device="cpu"),
-        )
+        total = torch.zeros((), dtype=torch.float64, device="cpu")
+        count = float(distributed.add_up(total + sum(number for _, number in parts)))
         for part, _ in parts:
             summed = self.losses(loss, model, part).sum()
             (summed * (distributed.world() / count)).backward()
@@ -90,15 +88,10 @@ def pieces(batch: Any, count: int) -> list[tuple[Any, int]]:
     Raises:
         DataError: The batch is not made of tensors with one row per example.
     """
-    parts = (
-        list(batch.values()) if isinstance(batch, Mapping) else list(batch) if isinstance(batch, (tuple, list)) else []
-    )
-    if not parts or not all(isinstance(p, Tensor) and p.ndim and len(p) == len(parts[0]) for p in parts):
+    if not has_rows(batch):
         raise DataError(
             "accumulate= cuts batches into pieces, for which every part of a batch must be a tensor with one row per example"
         )
-    edges = [len(parts[0]) * i // count for i in range(count + 1)]
-    spans = [slice(a, b) for a, b in itertools.pairwise(edges) if b > a]
-    if isinstance(batch, Mapping):
-        return [({k: v[at] for k, v in batch.items()}, at.stop - at.start) for at in spans]
-    return [(tuple(p[at] for p in parts), at.stop - at.start) for at in spans]
+    n = rows(batch)
+    edges = [n * i // count for i in range(count + 1)]
+    return [(rows_at(batch, slice(a, b)), b - a) for a, b in itertools.pairwise(edges) if b > a]
