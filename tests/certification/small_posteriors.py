@@ -1,7 +1,6 @@
 """Small posteriors, data for them, and what statements share."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -9,8 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pactrain import Posterior, Prior
-from pactrain.certification.make_statements import budget_of
-from pactrain.certification.shared_inputs import Scene
+from pactrain.certification.shared_inputs import Rows, Scene
 from pactrain.certification.statement import Label
 from pactrain.problem.batches import TensorBatches
 from pactrain.problem.losses import CallableLoss
@@ -47,12 +45,38 @@ def classes(n: int, seed: int = 0) -> Data:
     return x, (x[:, 0] + torch.randn(n, generator=g) > 0.6).long()
 
 
+def noise(n: int) -> Data:
+    """Two classes that have nothing to do with the inputs."""
+    g = torch.Generator().manual_seed(0)
+    return 3 * torch.randn(n, 2, generator=g), torch.randint(0, 2, (n,), generator=g)
+
+
+def noisy_posterior(model: nn.Module, std: float = 4.0) -> Posterior:
+    """Much noise, of another size for each weight."""
+    posterior = Posterior(model.eval(), Prior(std=std))
+    with torch.no_grad():
+        posterior.log_std.add_(torch.linspace(-1, 0, posterior.num_weights))
+    return posterior
+
+
+def mlp(*, bias: bool = True) -> nn.Module:
+    """All of its random weights in linear layers."""
+    return nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 2, bias=bias))
+
+
 def cross_entropy(predict: Callable[..., Tensor], batch: Data) -> Tensor:
     """A callable, which has no constant answer and no range."""
     return F.cross_entropy(predict(batch[0]), batch[1], reduction="none")
 
 
-def scene_of(n: int = 120, *, shift: float = 0.0, label: Label = "certified", **changes: Any) -> Scene:
+def scene_of(
+    n: int = 120,
+    *,
+    shift: float = 0.0,
+    label: Label = "certified",
+    batches: TensorBatches | None = None,
+    **changes: Any,
+) -> Scene:
     """A network at its prior, or `shift` away from it in its only random weights: KL = shift²."""
     torch.manual_seed(0)
     model = nn.Linear(2, 2)
@@ -60,8 +84,12 @@ def scene_of(n: int = 120, *, shift: float = 0.0, label: Label = "certified", **
     posterior = Posterior(model, Prior(std=0.5, learn=False))
     with torch.no_grad():
         model.weight[0].add_(shift * 0.5)
-    batches = TensorBatches(classes(n), n)
-    scene = replace(
-        Scene(posterior, batches, CallableLoss.of(cross_entropy), None, 2, 10, 0, silent, label, 0.04, {}, 1), **changes
-    )
-    return replace(scene, budget=budget_of(scene, with_test=True))
+    batches = batches or TensorBatches(classes(n), n)
+    given: dict[str, Any] = {
+        "posterior": posterior,
+        "loss": CallableLoss.of(cross_entropy),
+        "constant": None,
+        "seed": 0,
+    }
+    given |= {"rows": Rows(batches, batches, batches), "classes": 2, "label": label, "delta": 0.04, "draws": 10}
+    return Scene(**given | {"progress": silent} | changes)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from pactrain import Posterior, Prior, certify
 from pactrain.bounds.prior_price import priced_prior
 from pactrain.certification.certify import Background
-from pactrain.certification.make_statements import about, budget_of, counted_statements, held_out_statements, heuristics
+from pactrain.certification.make_statements import about, counted_statements, held_out_statements, heuristics
 from pactrain.distributions.posterior import Snapshot
 from pactrain.problem.batches import LoaderBatches, TensorBatches
 from pactrain.problem.constant_answer import ConstantAnswer
@@ -184,8 +184,8 @@ def test_counted_rows_judge_the_network_at_the_priors_mean() -> None:
     scene = scene_of(loss=LOSSES["cross_entropy"])
     assert counted_statements(scene) == []
     scene.posterior.prior_source = "elsewhere"
-    scene = replace(scene, budget=budget_of(scene, with_test=False), label="estimated")
-    x, y = scene.batches.tensors  # type: ignore[attr-defined]
+    scene = replace(scene, rows=replace(scene.rows, held_out=None), label="estimated")
+    x, y = scene.rows.counted.tensors  # type: ignore[attr-defined]
     with torch.no_grad():
         y[:] = scene.posterior.model(x).argmax(1)
         y[:5] = 1 - y[:5]

@@ -16,7 +16,7 @@ from pactrain.problem.as_loss import as_loss
 from pactrain.problem.batches import LoaderBatches, TensorBatches
 from pactrain.problem.named_losses import LOSSES
 from pactrain.runtime.events import silent
-from tests.certification.small_posteriors import Product
+from tests.certification.small_posteriors import Product, mlp, noise, noisy_posterior
 from tests.zoo import rows
 
 CE, CPU = LOSSES["cross_entropy"], torch.device("cpu")
@@ -78,23 +78,6 @@ class Around(nn.Module):
         return self.use(self.layer, x)
 
 
-def classes(n: int) -> tuple[Tensor, Tensor]:
-    g = torch.Generator().manual_seed(0)
-    return 3 * torch.randn(n, 2, generator=g), torch.randint(0, 2, (n,), generator=g)
-
-
-def posterior_of(model: nn.Module, std: float = 4.0) -> Posterior:
-    """Much noise, of another size for each weight."""
-    posterior = Posterior(model.eval(), Prior(std=std))
-    with torch.no_grad():
-        posterior.log_std.add_(torch.linspace(-1, 0, posterior.num_weights))
-    return posterior
-
-
-def mlp(*, bias: bool = True) -> nn.Module:
-    return nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 2, bias=bias))
-
-
 def refusing(layer: nn.Linear, x: Tensor) -> Tensor:
     if layer.weight.isnan().any():
         raise ValueError("NaN")
@@ -142,7 +125,7 @@ class Image(nn.Module):
 
 def test_large_convolutions_are_drawn_for_chunks() -> None:
     for outputs, layers in ((500, 1), (501, 0)):  # 300,000 weights and more
-        assert len(noisy_layers(posterior_of(nn.Conv2d(600, outputs, 1)))) == layers
+        assert len(noisy_layers(noisy_posterior(nn.Conv2d(600, outputs, 1)))) == layers
 
 
 SCHEMES: dict[str, tuple[Callable[[], nn.Module], bool]] = {
@@ -181,7 +164,7 @@ SCHEMES: dict[str, tuple[Callable[[], nn.Module], bool]] = {
 @pytest.mark.parametrize("name", SCHEMES)
 def test_schemes(name: str) -> None:
     build, each = SCHEMES[name]
-    posterior, data = posterior_of(build()), TensorBatches(classes(40), 40)
+    posterior, data = noisy_posterior(build()), TensorBatches(noise(40), 40)
     before = [p.detach().clone() for p in posterior.means()]
     risks = measure_risks(posterior, data, CE, MEASURES, values=1, seed=0, progress=silent)
     assert risks.scheme == ("examples" if each else "chunks")
@@ -191,16 +174,16 @@ def test_schemes(name: str) -> None:
 
 
 def test_networks_with_other_weights_have_no_such_layers() -> None:
-    assert noisy_layers(posterior_of(tied("bias"))) == noisy_layers(posterior_of(Product())) == []
+    assert noisy_layers(noisy_posterior(tied("bias"))) == noisy_layers(noisy_posterior(Product())) == []
 
 
 def scheme_of(batch: Any, loss: Any) -> str:
-    posterior, data = posterior_of(nn.Linear(2, 2)), LoaderBatches([batch], CPU)
+    posterior, data = noisy_posterior(nn.Linear(2, 2)), LoaderBatches([batch], CPU)
     return measure_risks(posterior, data, as_loss(loss, None), [], values=1, seed=0, progress=silent).scheme
 
 
 def test_one_row_of_the_input_is_one_example() -> None:
-    x, y = classes(40)
+    x, y = noise(40)
 
     def pairs(predict: Any, batch: Any) -> Tensor:
         """Two rows make one example."""

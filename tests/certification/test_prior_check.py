@@ -222,7 +222,8 @@ def test_a_network_without_a_known_constant_is_cleared() -> None:
 
 def test_the_network_that_a_priors_training_begins_with() -> None:
     model = network()
-    data = labelled(model)
-    found = initial_caveats(Posterior(model), TensorBatches(data, 64), CE, seed=0)
+    data = TensorBatches(labelled(model), 64)
+    constant = best_constant(data, CE)
+    found = initial_caveats(Posterior(model), data, CE, constant, seed=0)
     assert "build the network anew" in found[0].reason
-    assert initial_caveats(Posterior(network(seed=5)), TensorBatches(data, 64), CE, seed=0) == []
+    assert initial_caveats(Posterior(network(seed=5)), data, CE, constant, seed=0) == []

@@ -11,7 +11,6 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pactrain import Posterior, Prior
 from pactrain.bounds.betting import Histogram
 from pactrain.certification.measures import (
     CROSS_ENTROPY,
@@ -24,28 +23,11 @@ from pactrain.problem.batches import LoaderBatches, TensorBatches
 from pactrain.problem.losses import CallableLoss
 from pactrain.problem.named_losses import LOSSES
 from pactrain.runtime.events import Event, silent
-from tests.certification.small_posteriors import Product
+from tests.certification.small_posteriors import Product, mlp, noise, noisy_posterior
 from tests.oracle.networks import Rows, measure, network_of
 
 CE, CPU = LOSSES["cross_entropy"], torch.device("cpu")
 MEASURES = measures_for(CE, 2)
-
-
-def classes(n: int) -> tuple[Tensor, Tensor]:
-    g = torch.Generator().manual_seed(0)
-    return 3 * torch.randn(n, 2, generator=g), torch.randint(0, 2, (n,), generator=g)
-
-
-def posterior_of(model: nn.Module, std: float = 4.0) -> Posterior:
-    """Much noise, of another size for each weight."""
-    posterior = Posterior(model.eval(), Prior(std=std))
-    with torch.no_grad():
-        posterior.log_std.add_(torch.linspace(-1, 0, posterior.num_weights))
-    return posterior
-
-
-def mlp(*, bias: bool = True) -> nn.Module:
-    return nn.Sequential(nn.Linear(2, 3), nn.Tanh(), nn.Linear(3, 2, bias=bias))
 
 
 # -- numbers -----------------------------------------------------------------------------------------------------------
@@ -61,7 +43,7 @@ def test_the_same_draws_give_the_same_risks(
     build: Callable[[], nn.Module], n: int, asked: int, values: float, progress: list[int]
 ) -> None:
     torch.manual_seed(1)
-    posterior, (x, y) = posterior_of(build()), classes(n)
+    posterior, (x, y) = noisy_posterior(build()), noise(n)
     events: list[Event] = []
     risks = measure_risks(
         posterior, TensorBatches((x, y), 16), CE, MEASURES, values=asked, seed=7, progress=events.append
@@ -85,21 +67,21 @@ def test_the_same_draws_give_the_same_risks(
 
 
 def test_batches_of_a_loader_are_chunks_as_they_come() -> None:
-    x, y = classes(50)
+    x, y = noise(50)
     batches = LoaderBatches([(x[:40], y[:40]), (x[40:], y[40:])], CPU)
-    risks = measure_risks(posterior_of(Product()), batches, CE, MEASURES, values=2, seed=0, progress=silent)
+    risks = measure_risks(noisy_posterior(Product()), batches, CE, MEASURES, values=2, seed=0, progress=silent)
     assert (risks.values, risks.n, risks.scheme) == (2.5, 50, "chunks")  # 100 examples, 40 of which make a value
-    assert len(first_measured(posterior_of(Product()), batches, CE)[0]) == 40
+    assert len(first_measured(noisy_posterior(Product()), batches, CE)[0]) == 40
     table = TensorBatches((x, y), 10)
-    assert len(first_measured(posterior_of(Product()), table, CE)[0]) == 32
-    assert len(first_measured(posterior_of(mlp()), table, CE)[0]) == 50
+    assert len(first_measured(noisy_posterior(Product()), table, CE)[0]) == 32
+    assert len(first_measured(noisy_posterior(mlp()), table, CE)[0]) == 50
 
 
 def test_what_a_loss_does_not_have_is_not_measured() -> None:
     def custom(predict: Any, batch: Any) -> Tensor:
         return F.cross_entropy(predict(batch[0]), batch[1], reduction="none")
 
-    posterior, (x, y) = posterior_of(mlp()), classes(30)
+    posterior, (x, y) = noisy_posterior(mlp()), noise(30)
     bare = measure_risks(
         posterior, TensorBatches((x, y), 30), CallableLoss.of(custom), [], values=1, seed=0, progress=silent
     )
@@ -113,18 +95,20 @@ def test_values_between_the_bins_are_rounded_up() -> None:
         Measure("a", lambda losses, _: torch.full_like(losses, 1e-4)),
         Measure("b", lambda losses, _: losses * 0),
     ]
-    data = TensorBatches(classes(64), 64)
+    data = TensorBatches(noise(64), 64)
     for build in (mlp, Product):
-        found = measure_risks(posterior_of(build()), data, CE, measures, values=1, seed=0, progress=silent).histograms
+        found = measure_risks(
+            noisy_posterior(build()), data, CE, measures, values=1, seed=0, progress=silent
+        ).histograms
         number = 64 if build is mlp else 2
         assert found["a", 0.0, 0.0] == Histogram(1000, {1: number})
         assert found["b", 0.0, 0.0] == Histogram(1000, {0: number})
 
 
 def test_large_chunks_are_rounded_like_other_values() -> None:
-    x, y = classes(1500)
+    x, y = noise(1500)
     batches = LoaderBatches([(x, y)], CPU)
-    risks = measure_risks(posterior_of(Product()), batches, CE, MEASURES, values=1, seed=0, progress=silent)
+    risks = measure_risks(noisy_posterior(Product()), batches, CE, MEASURES, values=1, seed=0, progress=silent)
     found = risks.histograms[ERROR, 0.0, 0.0]
     assert (found.bins, found.number) == (1000, 1)
 
@@ -141,15 +125,15 @@ def test_large_chunks_are_rounded_like_other_values() -> None:
     ],
 )  # fmt: skip
 def test_draws_of_a_table(build: Callable[[], nn.Module], n: int, epochs: int, steps: int, draws: int) -> None:
-    data = TensorBatches(classes(40), 40)
-    assert affordable_draws(posterior_of(build()), data, CE, n, epochs=epochs, steps=steps) == draws
+    data = TensorBatches(noise(40), 40)
+    assert affordable_draws(noisy_posterior(build()), data, CE, n, epochs=epochs, steps=steps) == draws
 
 
 def test_draws_of_a_convolution_are_fewer() -> None:
     model = nn.Sequential(nn.Unflatten(1, (2, 1, 1)), nn.Conv2d(2, 100_000, 1), nn.Conv2d(100_000, 1, 1), nn.Flatten())
     model.append(nn.Linear(1, 2))
-    data = TensorBatches(classes(40), 40)
-    posterior = posterior_of(model, std=0.01)
+    data = TensorBatches(noise(40), 40)
+    posterior = noisy_posterior(model, std=0.01)
     found = [affordable_draws(posterior, data, CE, 400, epochs=epochs, steps=9) for epochs in (0, 1, 8, 60, 100)]
     assert found == [
         1_000,
@@ -161,10 +145,10 @@ def test_draws_of_a_convolution_are_fewer() -> None:
 
 
 def test_draws_of_batches() -> None:
-    data = LoaderBatches([classes(40)], CPU)
+    data = LoaderBatches([noise(40)], CPU)
 
     def draws(build: Callable[[], nn.Module], steps: int) -> int:
-        return affordable_draws(posterior_of(build()), data, CE, 40, epochs=8, steps=steps)
+        return affordable_draws(noisy_posterior(build()), data, CE, 40, epochs=8, steps=steps)
 
     assert [draws(Product, steps) for steps in (50, 100, 1000, 1664, 1667, 9000)] == [20, 30, 300, 499, 500, 500]
     assert draws(mlp, 50) == 2_000
@@ -172,7 +156,7 @@ def test_draws_of_batches() -> None:
 
 def test_the_mode_of_the_network_does_not_matter() -> None:
     model = nn.Sequential(nn.Linear(2, 3), nn.Dropout(0.5), nn.Linear(3, 2))
-    posterior = posterior_of(model)
+    posterior = noisy_posterior(model)
     model.train()
-    assert affordable_draws(posterior, TensorBatches(classes(40), 40), CE, 40, epochs=8, steps=9) == 2_000
+    assert affordable_draws(posterior, TensorBatches(noise(40), 40), CE, 40, epochs=8, steps=9) == 2_000
     assert model.training

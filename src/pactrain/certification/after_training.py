@@ -13,6 +13,7 @@ from pactrain.certification.caveats import buffer_caveats, counting_remarks, row
 from pactrain.certification.certificate import Certificate
 from pactrain.certification.certify import Background, certify
 from pactrain.certification.data_checks import row_digests
+from pactrain.certification.in_parts import InParts
 from pactrain.certification.in_units import losses_in_units, named_in_units, take_over, unit_remarks
 from pactrain.certification.progressive import progressive_certificate
 from pactrain.certification.recursive import recursive_certificate
@@ -129,16 +130,16 @@ def certificate_of(
 ) -> Certificate:
     """The certificate of a finished training, which `fit` makes and `pactrain verify RUN` makes again."""
     loss = losses_in_units(problem.loss, facts["target_unit"])
-    reasons = [*caveats, *(Caveat(**c) for c in facts["caveats"])]
-    reasons = [c if isinstance(c, Caveat) else Caveat(c) for c in reasons]
-    told = {"delta": delta, "seed": seed, "caveats": reasons, "remarks": facts["remarks"]}
-    if facts["blocks"] is not None:
-        blocks = [(n, errors) for n, errors in facts["blocks"]]
-        return progressive_certificate(posterior, problem.batches, loss, blocks, **told)
-    if facts.get("levels") is not None:  # older runs have none
-        rows = problem.grown(len(problem.blocks)).batches.table
-        assert rows is not None
-        return recursive_certificate(posterior, rows, loss, facts["levels"], **told)
+    reasons = [*map(Caveat.of, caveats), *(Caveat(**c) for c in facts["caveats"])]
+    blocks, levels = facts["blocks"], facts.get("levels")  # older runs have no levels
+    if blocks is not None or levels is not None:
+        batches = problem.batches if levels is None else problem.grown(len(problem.blocks)).batches
+        trained = InParts(
+            posterior=posterior, batches=batches, loss=loss, delta=delta, seed=seed, caveats=reasons, remarks=facts["remarks"]
+        )  # fmt: skip
+        if levels is not None:
+            return recursive_certificate(trained, levels)
+        return progressive_certificate(trained, [(n, errors) for n, errors in blocks])
     made = certify(
         posterior,
         problem.batches,

@@ -11,6 +11,7 @@ from pactrain.certification.caveats import BALANCED, seen_before
 from pactrain.certification.prior_check import initial_caveats
 from pactrain.certification.statement import Caveat
 from pactrain.distributions.posterior import Posterior
+from pactrain.problem.constant_answer import best_constant
 from pactrain.problem.read import Problem
 from pactrain.runtime.arguments import check_texts
 from pactrain.runtime.errors import PactrainError
@@ -66,12 +67,12 @@ class Described:
 def doubts_before_training(model: nn.Module, problem: Problem, options: Options) -> list[Caveat]:
     """Caveats for a network that was trained before, and for a prior whose start has seen the rows that are counted."""
     doubts = seen_before(model)
-    if problem.prior_rows is not None:
-        initial = Posterior(model, options.prior_spec)
-        doubts += initial_caveats(initial, problem.batches, problem.loss, seed=options.seed)
+    counted = None if problem.prior_rows is None else problem.batches
     if problem.blocks:
-        later = problem.blocks[0].joined(problem.blocks[1:])
-        doubts += initial_caveats(Posterior(model, options.prior_spec), later, problem.loss, seed=options.seed)
+        counted = problem.blocks[0].joined(problem.blocks[1:])
+    if counted is not None:
+        initial, constant = Posterior(model, options.prior_spec), best_constant(counted, problem.loss)
+        doubts += initial_caveats(initial, counted, problem.loss, constant, seed=options.seed)
     if isinstance(options.class_weight, str):
         doubts.append(BALANCED)
     return doubts

@@ -1,6 +1,6 @@
 """`certify`: all that can be stated about a trained posterior, in one record.
 
-One δ is the whole budget, shared out among the events that may fail (`budget_of`).  What is only estimated has no part in it.  The
+One δ is the whole budget, shared out among the events that may fail (`Scene.budget`).  What is only estimated has no part in it.  The
 bounds hold for all posteriors at once, so that the end of stage 1 costs nothing more but its own measuring.
 """
 
@@ -14,18 +14,11 @@ from torch import Tensor, nn
 from pactrain.certification.caveats import dropout_note, leaks, model_caveats, prior_rows_counted
 from pactrain.certification.certificate import Certificate
 from pactrain.certification.data_checks import data_caveats, digest_data, digest_tensors, distinct
-from pactrain.certification.make_statements import (
-    COUNTED,
-    about,
-    budget_of,
-    counted_statements,
-    held_out_statements,
-    heuristics,
-)
+from pactrain.certification.make_statements import about, counted_statements, held_out_statements, heuristics
 from pactrain.certification.prior_check import prior_caveats
 from pactrain.certification.risks import first_measured
-from pactrain.certification.shared_inputs import Scene
-from pactrain.certification.statement import END, RANK, Caveat, Label, Statement
+from pactrain.certification.shared_inputs import Rows, Scene
+from pactrain.certification.statement import END, Caveat, Statement, best_label
 from pactrain.distributions.posterior import Posterior, Snapshot
 from pactrain.problem.as_loss import as_loss
 from pactrain.problem.batches import Batches
@@ -114,57 +107,46 @@ def certify(
     check_texts("caveats", caveats, (str, Caveat), "'the rows are not independent'")
     if not isinstance(posterior, Posterior):
         raise PactrainError(f"certify takes a pactrain.Posterior, not {type(posterior).__name__}; `fit` returns one")
-    rows, model = _some(_read(posterior, data, test, loss), background.rows, seed), posterior.model
-    given = [c if isinstance(c, Caveat) else Caveat(c) for c in caveats]
-    reasons = [*given, *model_caveats(model), *data_caveats(rows.batches), *prior_rows_counted(posterior, rows.batches)]
-    output = _output(model, rows)
-    constant = best_constant(rows.measured, rows.loss, like=output)
+    (rows, chosen), model = _read(posterior, data, test, loss), posterior.model
+    rows, given = _some(rows, background.rows, seed), list(map(Caveat.of, caveats))
+    reasons = [*given, *model_caveats(model), *data_caveats(rows.counted), *prior_rows_counted(posterior, rows.counted)]
+    output = _output(model, rows, chosen)
+    constant = best_constant(rows.measured, chosen, like=output)
     with evaluating(model):
-        reasons += prior_caveats(posterior, rows.measured, rows.loss, constant, seed=seed)
-    label: Label = min((c.label for c in reasons), key=RANK.__getitem__, default="certified")
-    classes, moments = _classes(output, rows.loss, constant), 1 + len(background.earlier)
+        reasons += prior_caveats(posterior, rows.measured, chosen, constant, seed=seed)
     scene = Scene(
-        posterior, rows.measured, rows.loss, constant, classes, draws, seed, progress, label, delta, {}, moments
+        posterior=posterior,
+        rows=rows,
+        loss=chosen,
+        constant=constant,
+        classes=_classes(output, chosen, constant),
+        label=best_label(reasons),
+        delta=delta,
+        draws=draws
+        if rows.of is None
+        else 1,  # one pass: a second one over the same rows would not be independent of it
+        seed=seed,
+        progress=progress,
+        earlier=len(background.earlier),
     )
-    if rows.of is not None:  # one pass: a second one over the same rows would not be independent of the first
-        scene = replace(scene, draws=1, counted=rows.batches, of=rows.of)
-    budget = budget_of(scene, with_test=rows.held_out is not None)
-    may_return = COUNTED in budget  # a training measures its posterior, and may go back to the prior and measure that
-    scene = replace(scene, budget=budget, moments=moments + may_return)
-    return _certificate(scene, rows, reasons, background)
+    return _certificate(scene, reasons, background)
 
 
-@dataclass(frozen=True)
-class _Rows:
-    """What a certificate is about: rows as the network takes them, copies left out, and the loss.
-
-    measured: the rows that the risk is measured on: all, or some that were chosen at random.
-    of:       how many are counted, where only some are measured.
-    """
-
-    batches: Batches
-    held_out: Batches | None
-    loss: Loss
-    notes: list[str]  # about copies
-    measured: Batches
-    of: int | None = None
-
-
-def _some(rows: _Rows, wanted: tuple[int, int] | None, seed: int) -> _Rows:
+def _some(rows: Rows, wanted: tuple[int, int] | None, seed: int) -> Rows:
     """Measure on some of the rows; batches of the user's own making are not read as a whole then."""
     if wanted is None:
         return rows
-    some, table = rows.batches.sample(wanted[0], derive(seed, "measured rows")), rows.batches.table
+    some, table = rows.counted.sample(wanted[0], derive(seed, "measured rows")), rows.counted.table
     if table is None:
         held_out = None if rows.held_out is None else rows.held_out.sample(wanted[0], derive(seed, "held-out rows"))
-        return replace(rows, batches=some, held_out=held_out, measured=some, of=wanted[1])
+        return replace(rows, counted=some, held_out=held_out, measured=some, of=wanted[1])
     return replace(rows, measured=some, of=len(table)) if wanted[0] < len(table) else rows
 
 
-def _certificate(scene: Scene, rows: _Rows, reasons: list[Caveat], background: Background) -> Certificate:
+def _certificate(scene: Scene, reasons: list[Caveat], background: Background) -> Certificate:
     """Measure, and put everything together."""
-    posterior = scene.posterior
-    found, measured, notes = _statements(scene, rows.held_out, reasons, background)
+    posterior, rows = scene.posterior, scene.rows
+    found, measured, notes = _statements(scene, reasons, background)
     statements = [s for s in found if plain(asdict(s)) == asdict(s)]
     if len(statements) < len(found):
         notes.append(
@@ -175,23 +157,23 @@ def _certificate(scene: Scene, rows: _Rows, reasons: list[Caveat], background: B
         statements=tuple(statements),
         delta=scene.delta,
         n=int(measured["n"]),
-        loss=rows.loss.name,
+        loss=scene.loss.name,
         seed=scene.seed,
         prior_source=posterior.prior_source or "",
         caveats=tuple(reasons),
         notes=(*rows.notes, *background.remarks, *dropout_note(posterior.model), *notes),
         budget=dict(scene.budget),
         measured=plain(measured),
-        hashes=hashes_of(posterior, rows.batches, rows.held_out),
+        hashes=hashes_of(posterior, rows.counted, rows.held_out),
         versions=versions(),
     )
 
 
 def _statements(
-    scene: Scene, held_out: Batches | None, reasons: list[Caveat], background: Background
+    scene: Scene, reasons: list[Caveat], background: Background
 ) -> tuple[list[Statement], dict[str, Any], list[str]]:
     """The statements, what was measured for the first of them, and notes."""
-    posterior, batches, loss = scene.posterior, scene.batches, scene.loss
+    posterior, batches, held_out, loss = scene.posterior, scene.rows.measured, scene.rows.held_out, scene.loss
     model = posterior.model
     with evaluating(model), fresh_casts(), threads_for(model, first_measured(posterior, batches, loss), loss):
         statements, measured, notes = about(scene, END)
@@ -209,12 +191,12 @@ def _statements(
     return statements + heuristics(background.objective), measured, notes
 
 
-def _output(model: nn.Module, rows: _Rows) -> Tensor | None:
+def _output(model: nn.Module, rows: Rows, loss: Loss) -> Tensor | None:
     """The network's output on a batch, from which its shape and type are seen."""
-    if not rows.loss.of_outputs:
+    if not loss.of_outputs:
         return None
     with evaluating(model), torch.no_grad():
-        return rows.loss.read(model, next(iter(rows.batches.ordered())))[0]
+        return loss.read(model, next(iter(rows.counted.ordered())))[0]
 
 
 def _classes(output: Tensor | None, loss: Loss, constant: ConstantAnswer | None) -> int:
@@ -224,8 +206,8 @@ def _classes(output: Tensor | None, loss: Loss, constant: ConstantAnswer | None)
     return output.shape[1]
 
 
-def _read(posterior: Posterior, data: Any, test: Any, loss: str | AnyLoss | None) -> _Rows:
-    """The data and the held-out data as the network takes them, copies of rows left out; the loss; notes on copies."""
+def _read(posterior: Posterior, data: Any, test: Any, loss: str | AnyLoss | None) -> tuple[Rows, Loss]:
+    """The data and the held-out data as the network takes them, copies of rows left out; and the loss."""
     device, dtype = posterior.log_std.device, posterior.means()[0].dtype
     found: list[Batches] = []
     chosen: Loss | None = None
@@ -247,7 +229,7 @@ def _read(posterior: Posterior, data: Any, test: Any, loss: str | AnyLoss | None
     assert chosen is not None
     if test is not None:
         check_columns(*found)
-    return _Rows(found[0], found[1] if test is not None else None, chosen, notes, found[0])
+    return Rows(found[0], found[0], found[1] if test is not None else None, tuple(notes)), chosen
 
 
 def hashes_of(posterior: Posterior, batches: Batches, held_out: Batches | None) -> dict[str, str]:

@@ -23,11 +23,13 @@ from pactrain.certification.risks import Risks, measure_risks
 from pactrain.certification.shared_inputs import Scene
 from pactrain.certification.statement import (
     ABOVE,
+    COUNTED,
     DRAWN,
     FORMULAS,
     MEAN,
     PRIOR,
     RANDOMISED,
+    TEST,
     Inputs,
     Label,
     Statement,
@@ -42,48 +44,34 @@ from pactrain.runtime.seeds import generator
 MONTE_CARLO_SHARE = 0.2
 """Part of an event's δ spent on measuring the risk by draws; the rest is the bound's."""
 
-COUNTED, TEST = "counted rows", "test set"
-"""Events, and names of bounds: networks judged by rows that they were not trained on."""
-
-
-def budget_of(scene: Scene, *, with_test: bool) -> dict[str, float]:
-    """δ of each event that may fail: half for the counted rows' judgement of the prior's mean network, where there is one."""
-    posterior, events = scene.posterior, [measure.event for measure in scene.measures]
-    told_apart = scene.loss.task == "classification"
-    events += [DRAWN] * told_apart + [TEST] * (told_apart and with_test)
-    free = posterior.prior_fixed and posterior.unit_nats == 0
-    if not scene.classes or not free or posterior.prior_source is None:
-        return {event: scene.delta / len(events) for event in events}
-    return {COUNTED: scene.delta / 2} | {event: scene.delta / 2 / len(events) for event in events}
-
 
 def about(scene: Scene, when: str) -> tuple[list[Statement], dict[str, Any], list[str]]:
     """Everything about one posterior."""
     posterior = scene.posterior
     risks = measure_risks(
         posterior,
-        scene.batches,
+        scene.rows.measured,
         scene.loss,
         scene.measures,
         values=scene.draws,
         seed=scene.seed,
         progress=scene.progress,
     )
-    rows = risks.n
-    if scene.of is not None:
-        risks = replace(risks, n=scene.of)
+    rows, of = risks.n, scene.rows.of
+    if of is not None:
+        risks = replace(risks, n=of)
     prior = priced_prior(posterior)
     kl = float(posterior.kl_by_group(prior.log_std).sum())
     events = [measure.event for measure in scene.measures]
     statements = [_measured_statement(scene, risks, event, prior, kl, when) for event in events]
     measured: dict[str, Any] = {"n": risks.n, "draws": scene.draws, "values": risks.values, "scheme": risks.scheme}
     measured["loss"] = risks.loss
-    if scene.of is not None:
+    if of is not None:
         measured["rows"] = rows
     if CROSS_ENTROPY not in events:
         unbounded, measured["psi_interval"] = loss_statements(scene, risks, prior, kl, when)
         statements += unbounded
-    if ERROR in events and scene.of is None:
+    if ERROR in events and of is None:
         statements.append(_drawn_statement(scene, risks.n, prior, when))
     return statements, measured, measuring_notes(statements, risks)
 
@@ -174,7 +162,7 @@ def _drawn_statement(scene: Scene, n: int, prior: PricedPrior, when: str) -> Sta
     ratio = posterior.log_ratio(noise, prior.log_std)
     del noise  # as large as the network
     with posterior.sampled(source) as model:
-        risk = 1 - evaluate(model, scene.batches.ordered(), scene.loss)["accuracy"]
+        risk = 1 - evaluate(model, scene.rows.measured.ordered(), scene.loss)["accuracy"]
     inputs = {
         "risk": risk,
         "log_ratio": ratio,
@@ -201,7 +189,7 @@ def counted_statements(scene: Scene) -> list[Statement]:
         return []
     posterior = scene.posterior
     with posterior.prior_draw(posterior.prior_log_std, torch.zeros_like(posterior.prior_mean)) as model:
-        scores = evaluate(model, (scene.counted or scene.batches).ordered(), scene.loss)
+        scores = evaluate(model, scene.rows.counted.ordered(), scene.loss)
     who = PRIOR if bool(posterior.mean_shift().any()) else MEAN
     trivial = None if scene.constant is None else scene.constant.error
     inputs = _counted(scores, scene.budget[COUNTED])

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from pactrain.certification.statement import Caveat
 from pactrain.distributions.posterior import Posterior
 from pactrain.problem.batches import Batches
-from pactrain.problem.constant_answer import ConstantAnswer, best_constant
+from pactrain.problem.constant_answer import ConstantAnswer
 from pactrain.problem.losses import Loss
 from pactrain.problem.module_modes import evaluating
 from pactrain.problem.scores import measure
@@ -34,11 +34,12 @@ EXAMPLES = 500
 """Examples on which shuffled networks are measured."""
 
 
-def initial_caveats(posterior: Posterior, batches: Batches, loss: Loss, *, seed: int) -> list[Caveat]:
-    """Judge the network that a prior's training on rows of its own begins with: it may have seen the counted rows before."""
+def initial_caveats(
+    posterior: Posterior, batches: Batches, loss: Loss, constant: ConstantAnswer | None, *, seed: int
+) -> list[Caveat]:
+    """Judge the network that a training part by part begins with: it may have seen the counted rows before."""
     with evaluating(posterior.model):
-        advice = "build the network anew"
-        return prior_caveats(posterior, batches, loss, best_constant(batches, loss), seed=seed, advice=advice)
+        return prior_caveats(posterior, batches, loss, constant, seed=seed, advice="build the network anew")
 
 
 @torch.no_grad()

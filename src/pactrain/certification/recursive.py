@@ -1,6 +1,6 @@
 """The certificate of a training that went part by part: what each level proves, and the statement that follows from all of them.
 
-One statement, which takes the whole of δ, about the randomised predictor at the end of training.
+The statement is about the randomised predictor at the end of training.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,25 +12,20 @@ from torch import Tensor
 from pactrain.bounds.betting import Histogram
 from pactrain.bounds.prior_price import priced_prior
 from pactrain.bounds.recursive import Level
-from pactrain.certification.caveats import dropout_note, model_caveats
+from pactrain.certification.caveats import model_caveats
 from pactrain.certification.certificate import Certificate
-from pactrain.certification.certify import hashes_of
-from pactrain.certification.data_checks import data_caveats
+from pactrain.certification.in_parts import InParts
 from pactrain.certification.make_statements import MONTE_CARLO_SHARE
 from pactrain.certification.measures import ERROR, Key, Measure
 from pactrain.certification.noise_per_example import convolved, noisy_layers
-from pactrain.certification.prior_check import prior_caveats
-from pactrain.certification.progressive import copies
 from pactrain.certification.risks import CHUNK_DRAWS, MOST_NOISE, Table, scheme_of, values_at_draws
-from pactrain.certification.statement import RANDOMISED, RANK, RECURSIVE, Caveat, Label, Statement, statement
+from pactrain.certification.statement import RANDOMISED, RECURSIVE, Label, Statement, statement
 from pactrain.distributions.posterior import Posterior
 from pactrain.problem.batches import TensorBatches
-from pactrain.problem.constant_answer import best_constant
 from pactrain.problem.losses import Loss
 from pactrain.problem.module_modes import evaluating
 from pactrain.problem.read import PARTS
 from pactrain.runtime.seeds import generator
-from pactrain.runtime.versions import versions
 
 DRAWS = 40_000
 """Draws with which a level is measured at least, where every example has one of its own; always in whole passes."""
@@ -120,58 +115,27 @@ def _errors(
     return found
 
 
-def recursive_certificate(
-    posterior: Posterior,
-    batches: TensorBatches,
-    loss: Loss,
-    levels: Sequence[str],
-    *,
-    delta: float,
-    seed: int,
-    caveats: Sequence[Caveat],
-    remarks: Sequence[str],
-) -> Certificate:
+def recursive_certificate(trained: InParts, levels: Sequence[str]) -> Certificate:
     """State what the levels prove.
 
     Args:
-        posterior: The distribution at the end of training, with the prior that no example has seen.
-        batches: All examples, in their order.
-        loss: The user's own loss.
+        trained: The training.
         levels: In the words of the record.
-        delta: Probability with which the statement may fail.
-        seed: Of the run.
-        caveats: Reasons why the assumptions cannot be taken for granted.
-        remarks: Anything that should be printed with the numbers.
 
     Returns:
         The certificate.
     """
-    model, constant = posterior.model, best_constant(batches, loss)
-    with evaluating(model):
-        initial = prior_caveats(posterior, batches, loss, constant, seed=seed, advice="build the network anew")
-    reasons = [*caveats, *model_caveats(model), *data_caveats(batches), *copies(batches), *initial]
-    label: Label = min((c.label for c in reasons), key=RANK.__getitem__, default="certified")
-    return Certificate(
-        statements=(_statement(levels, len(batches), label, None if constant is None else constant.error, delta),),
-        delta=delta,
-        n=len(batches),
-        loss=loss.name,
-        seed=seed,
-        prior_source=posterior.prior_source or "",
-        caveats=tuple(reasons),
-        notes=(*remarks, *dropout_note(model)),
-        budget={RECURSIVE: delta},
-        hashes=hashes_of(posterior, batches, None),
-        versions=versions(),
-    )
-
-
-def _statement(levels: Sequence[str], n: int, label: Label, trivial: float | None, delta: float) -> Statement:
+    table = trained.batches.table
+    assert table is not None
     inputs = {
         "levels": " / ".join(levels),
         "parts": PARTS,
-        "n": n,
-        "delta_draws": MONTE_CARLO_SHARE * delta,
-        "delta_bound": (1 - MONTE_CARLO_SHARE) * delta,
+        "n": len(table),
+        "delta_draws": MONTE_CARLO_SHARE * trained.delta,
+        "delta_bound": (1 - MONTE_CARLO_SHARE) * trained.delta,
     }
-    return statement(ERROR, RANDOMISED, label, RECURSIVE, inputs, constant_answer=trivial)
+
+    def state(label: Label, trivial: float | None) -> list[Statement]:
+        return [statement(ERROR, RANDOMISED, label, RECURSIVE, inputs, constant_answer=trivial)]
+
+    return trained.certificate(RECURSIVE, len(table), model_caveats(trained.posterior.model), state)

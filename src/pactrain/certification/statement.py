@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
@@ -34,26 +34,19 @@ RANDOMISED, DRAWN, MEAN, PRIOR = "randomised predictor", "one drawn network", "m
 SEQUENCE = "one of the networks on the way"
 """The networks that were judged block by block, each with a probability in proportion to its block."""
 
-PROGRESSIVE, RECURSIVE = "progressive", "recursive"
+COUNTED, TEST, PROGRESSIVE, RECURSIVE = "counted rows", "test set", "progressive", "recursive"
+"""Bounds that are events of a certificate's budget by the same names; the first two count errors of a network on rows that it was not
+trained on."""
 
 END = "end of training"
 
 ABOVE = "share of errors above "
 """Beginning of a quantity in regression; the size of the errors follows."""
 
-PROVEN = ("kl", "bernstein", "disintegrated", "counted rows", "test set", PROGRESSIVE, RECURSIVE)
+PROVEN = ("kl", "bernstein", "disintegrated", COUNTED, TEST, PROGRESSIVE, RECURSIVE)
 """Bounds whose statements may be certified: the others rest on quantities that can only be estimated."""
 
-COUNTING = (
-    "kl",
-    "bernstein",
-    "disintegrated",
-    "counted rows",
-    PROGRESSIVE,
-    RECURSIVE,
-    "unbounded (cgf)",
-    "unbounded (paper)",
-)
+COUNTING = (*(bound for bound in PROVEN if bound != TEST), "unbounded (cgf)", "unbounded (paper)")
 """Bounds about the counted training examples."""
 
 MEASURED = ("kl", "bernstein")
@@ -132,8 +125,8 @@ FORMULAS: dict[str, Callable[..., float]] = {
     "unbounded (cgf)": _unbounded,
     "unbounded (paper)": _unbounded,
     "disintegrated": _disintegrated,
-    "counted rows": _test_set,
-    "test set": _test_set,
+    COUNTED: _test_set,
+    TEST: _test_set,
     PROGRESSIVE: _progressive,
     RECURSIVE: _recursive,
     "training objective": _objective,
@@ -152,6 +145,16 @@ class Caveat:
 
     reason: str
     label: Label = "heuristic"
+
+    @classmethod
+    def of(cls, reason: "str | Caveat") -> "Caveat":
+        """A reason in words as a caveat; a caveat as it is."""
+        return reason if isinstance(reason, cls) else cls(str(reason))
+
+
+def best_label(caveats: Iterable[Caveat]) -> Label:
+    """The best label that caveats leave to statements about the training examples."""
+    return min((c.label for c in caveats), key=RANK.__getitem__, default="certified")
 
 
 @dataclass(frozen=True)
@@ -231,8 +234,8 @@ WHO = {
 }
 
 SOURCE = {
-    "test set": " (from held-out rows)",
-    "counted rows": " (from rows that it was not trained on)",
+    TEST: " (from held-out rows)",
+    COUNTED: " (from rows that it was not trained on)",
     PROGRESSIVE: " (each was judged by a block of rows before it was trained on it; the delivered network is the next one, trained on all)",
 }
 

@@ -55,7 +55,7 @@ def _psi(scene: Scene, prior_log_std: Tensor, n: int) -> tuple[Array, Array, Arr
 
     The ends are the mean over draws less two standard errors, and the largest draw plus two of its own.
     """
-    subset = scene.batches.subset(PSI_EXAMPLES, scene.seed)
+    subset = scene.rows.measured.subset(PSI_EXAMPLES, scene.seed)
     table, errors = moment_at(
         scene.posterior, subset, scene.loss, prior_log_std, GAMMA_GRID, draws=PSI_DRAWS, seed=scene.seed
     )
