@@ -106,18 +106,6 @@ BYTES: dict[str, Callable[[bytes], bytes]] = {
     f"a byte changed at {share} of the length": lambda content, share=share: _flipped(content, share)
     for share in (0.0, 0.003, 0.01, 0.1, 0.5, 0.9, 0.999)
 }
-MAY_BE_READ = (
-    "table.csv",
-    "train.tsv",
-    "history.jsonl",
-    "moment.json",
-    "batch",
-    "images",
-    "store.sqlite",
-    "metrics.json",
-)
-"""Files without a checksum: some changes cannot be told from other data."""
-
 NEVER = ("nothing", "one byte", "zeros", "a picture", "null", "nested brackets")
 """What is not a file of any kind that we read."""
 

@@ -32,7 +32,7 @@ from pactrain.bounds.moment import Average, Moment
 from pactrain.bounds.moments import ConstantMoment, casado, gamma_free
 from pactrain.bounds.prior_price import step_price
 from pactrain.bounds.progressive import progressive_bound
-from pactrain.bounds.recursive import Level, levels_text, recursive_bound
+from pactrain.bounds.recursive import Level, recursive_bound
 from pactrain.bounds.single_draw import disintegrated
 from pactrain.certification.statement import FORMULAS
 from pactrain.certification.unbounded_loss import GAMMA_GRID
@@ -175,7 +175,7 @@ def two_levels(risk: float, kl: float, *, first: float = 0.5) -> float:
     of the examples is judged by that half: F_1, F_2 and F_3 follow from its error there."""
     found = [coin_counts(x, 10**8) for x in (1 - 0.5 * (1 - risk), risk, 0.5 * risk)]
     levels = [Level(2 * N, 0.0, 0.0, 1e8, 1, (coin_counts(first, 10**8),)), Level(N, kl, 0.0, 1e8, 1, tuple(found))]
-    return FORMULAS["recursive"](levels=levels_text(levels), parts=2, n=2 * N, **SPLIT)
+    return FORMULAS["recursive"](levels=" / ".join(level.text for level in levels), parts=2, n=2 * N, **SPLIT)
 
 
 SIMULATIONS: dict[str, Simulation] = {
@@ -288,8 +288,7 @@ PARTS = {
     "bernstein.bernstein_square": "a constant of bernstein_bound",
     "progressive.blocks_text": "writes numbers as text",
     "progressive.read_blocks": "reads them back",
-    "recursive.levels_text": "writes numbers as text",
-    "recursive.read_levels": "reads them back",
+    "recursive.read_levels": "reads numbers from a text",
     "prior_price.step_price": "a price in nats; the sum over all steps is tested below",
     "prior_price.priced_prior": "a price in nats, and the prior that it pays for",
     "moment.gammas_between": "picks points of a grid",

@@ -75,14 +75,12 @@ def grid(start: Settings, **choices: Sequence[Any]) -> list[Settings]:
     return [replace(start, **values) for values in combinations(choices)]
 
 
-def hold_out(
-    data: tuple[Any, ...], seed: int, *, part: float = VALIDATION_PART
-) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+def hold_out(data: tuple[Any, ...], seed: int) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """The rows of arrays as two disjoint sets, training and validation."""
     rows = len(data[0])
-    cut = round(part * rows)
+    cut = round(VALIDATION_PART * rows)
     if not 0 < cut < rows:
-        raise DataError(f"{rows} rows are too few to hold {100 * part:.0f} % of them out for validation")
+        raise DataError(f"{rows} rows are too few to hold {100 * VALIDATION_PART:.0f} % of them out for validation")
     order = torch.randperm(rows, generator=torch.Generator().manual_seed(derive(seed, "validation")))
     index = order if isinstance(data[0], torch.Tensor) else order.numpy()
     return tuple(a[index[cut:]] for a in data), tuple(a[index[:cut]] for a in data)

@@ -65,17 +65,12 @@ class Level:
         return cls(int(n), float(kl), float(nats), float(values), int(bins), tuple(counts))
 
 
-def levels_text(levels: Sequence[Level]) -> str:
-    """Levels as the record of a certificate has them.
-
-    >>> levels_text([Level(8, 0.5, 0.0, 8.0, 1, ("0:7 1:1",)), Level(4, 0.25, 0.0, 4.0, 1, ("1:4", "0:4", "0:4"))])
-    '8;0.5;0.0;8.0;1;0:7 1:1 / 4;0.25;0.0;4.0;1;1:4;0:4;0:4'
-    """
-    return " / ".join(level.text for level in levels)
-
-
 def read_levels(text: str) -> list[Level]:
-    """The inverse of `levels_text`."""
+    """Levels from the record of a certificate.
+
+    >>> [level.n for level in read_levels("8;0.5;0.0;8.0;1;0:7 1:1 / 4;0.25;0.0;4.0;1;1:4;0:4;0:4")]
+    [8, 4]
+    """
     return [Level.read(part) for part in text.split(" / ")]
 
 

@@ -24,6 +24,9 @@ from pactrain.runs.weight_files import MODEL, load_posterior
 from pactrain.runtime.errors import DataError, PactrainError, RunError
 from pactrain.runtime.untrusted import made_from
 
+RUNS = Path("runs")
+"""Where runs go that are given no folder."""
+
 
 def training_data(task: Task, augment: str, counts: int) -> Any:
     """The training data as `fit` takes it, its images changed at random if that is asked for."""
@@ -52,24 +55,24 @@ def _stem(data: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "-", name) or "run"
 
 
-def next_folder(data: str, root: Path = Path("runs")) -> Path:
-    """A folder below `root` that does not exist yet: digits, digits-2, digits-3, …"""
+def next_folder(data: str) -> Path:
+    """A folder below `RUNS` that does not exist yet: digits, digits-2, digits-3, …"""
     stem, count = _stem(data), 1
-    while (path := root / (stem if count == 1 else f"{stem}-{count}")).exists():
+    while (path := RUNS / (stem if count == 1 else f"{stem}-{count}")).exists():
         count += 1
     return path
 
 
-def newest_unfinished(data: str, root: Path = Path("runs")) -> Path:
+def newest_unfinished(data: str) -> Path:
     """The newest run for this data that has not been completed."""
     stem = re.escape(_stem(data))
     found = [
         path
-        for path in (root.iterdir() if root.is_dir() else ())
+        for path in (RUNS.iterdir() if RUNS.is_dir() else ())
         if re.fullmatch(stem + r"(-\d+)?", path.name) and (path / "config.json").exists() and not is_complete(path)
     ]
     if not found:
-        raise RunError(f"below {root}/ there is no unfinished run for {data!r}; name the folder with --out")
+        raise RunError(f"below {RUNS}/ there is no unfinished run for {data!r}; name the folder with --out")
     return max(found, key=lambda path: path.stat().st_mtime)
 
 

@@ -60,10 +60,9 @@ def write_result(json_to: str | None, values: dict[str, Any]) -> None:
         raise PactrainError(f"the result could not be written to {json_to}: {error}") from error
 
 
-def number(value: float, digits: int = 4) -> str:
+def number(value: float) -> str:
     """A number as people read it: 283,170 rather than 2.832e+05."""
-    large = 10 ** (digits - 1) <= abs(value) < 1e12
-    return f"{value:,.0f}" if large else f"{value:.{digits}g}"
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e12 else f"{value:.4g}"
 
 
 def is_number(text: str) -> bool:

@@ -128,9 +128,9 @@ def _grey(files: list[Path]) -> list[NDArray[np.generic]]:
     return [part[:, None] if part.ndim == 3 else part.astype(np.int64) for part in parts]
 
 
-def image_task(name: str, root: str | Path | None = None, *, progress: Callback = silent) -> Task:
+def image_task(name: str, root: str | Path | None) -> Task:
     """A set of images as a task of rows; new rows to predict for have the columns x0, x1, … of bytes."""
-    images = load_images(name, root, progress=progress)
+    images = load_images(name, root)
     center, spread = GREY if images.x_train.shape[1] == 1 else COLOUR
     pixels = images.x_train[0].numel()
     numeric = tuple(Numeric(f"x{i}", center, center, spread) for i in range(pixels))

@@ -35,13 +35,8 @@ class Curves:
 
 
 def figure_k(scale: Scale) -> Scan:
-    """K against γ1 and the prior's std, beside the constants of the sub-Gaussian and the CGF bound."""
+    """K against γ1 and the prior's std, beside the constants of the sub-Gaussian and the CGF bound, or the upper bound of the paper's lemma."""
     return Scan("cnn9", "cifar10", images=50_000 if scale == "paper" else 400, draws=10)
-
-
-def figure_k_upper(scale: Scale) -> Scan:
-    """K against the upper bound of the paper's lemma."""
-    return figure_k(scale)
 
 
 def figure_bounds_training(scale: Scale) -> Curves:
@@ -107,7 +102,7 @@ def figure_details(scale: Scale) -> Curves:
 
 FIGURES: dict[str, Callable[[Scale], Curves | Scan]] = {
     "figure-k": figure_k,
-    "figure-k-upper": figure_k_upper,
+    "figure-k-upper": figure_k,
     "figure-bounds-training": figure_bounds_training,
     "figure-gap": figure_gap,
     "figure-details": figure_details,

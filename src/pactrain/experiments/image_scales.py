@@ -35,12 +35,12 @@ GRIDS: dict[Scale, dict[str, Settings]] = {
 """paper: the ends of its ranges and points between, as it does not give its grids.  cpu: four settings an optimiser."""
 
 
-def common(scale: Scale, *, images: int, epochs: int, width: float = 0.125, batch_size: int = 128) -> Settings:
-    """What all cells share; images, epochs and width are those of the cpu scale, batch_size that of the paper's."""
+def common(scale: Scale, *, images: int, epochs: int, batch_size: int = 128) -> Settings:
+    """What all cells share; images and epochs are those of the cpu scale, batch_size that of the paper's."""
     if scale == "paper":
         return {"data": "cifar10", "images": 50_000, "test_images": 10_000, "batch_size": batch_size}
     sizes = {"images": images, "test_images": 5000, "epochs": epochs, "batch_size": 32}
-    return {"data": "cifar10", "width": width} | sizes
+    return {"data": "cifar10", "width": 0.125} | sizes
 
 
 def of_methods(scale: Scale) -> dict[str, Settings]:

@@ -17,6 +17,9 @@ Array = NDArray[Any]
 MOST_VALUES = 20_000_000
 """Numbers that the answers may take; for more, only the scores that need one batch at a time are computed."""
 
+MOST_CONFUSED = 5
+"""Pairs of classes that are named as those that are confused most often."""
+
 
 @dataclass(frozen=True)
 class ClassAnswers:
@@ -143,10 +146,10 @@ def _area(scores: Array, positive: Array) -> float:
     return float(ranks[positive].sum() - inside * (inside + 1) / 2) / (inside * outside)
 
 
-def most_confused(answers: ClassAnswers, most: int = 5) -> list[tuple[int, int, int]]:
+def most_confused(answers: ClassAnswers) -> list[tuple[int, int, int]]:
     """Pairs of classes that are confused most often: the true one, the one named, and how often."""
     table = answers.confusion()
     np.fill_diagonal(table, 0)
-    order = np.argsort(-table, axis=None, kind="stable")[:most]
+    order = np.argsort(-table, axis=None, kind="stable")[:MOST_CONFUSED]
     pairs = [(int(i // len(table)), int(i % len(table))) for i in order]
     return [(true, named, int(table[true, named])) for true, named in pairs if table[true, named]]

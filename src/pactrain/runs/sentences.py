@@ -15,6 +15,9 @@ Values = Mapping[str, Any]
 SHOWN_CLAIMS = 2
 """Statements of the certificate that a summary has room for."""
 
+SHOWN_CLASSES = 6
+"""Classes whose recall it names."""
+
 UNEVEN = 1.2
 """Times its even share above which the largest class makes accuracy alone misleading."""
 
@@ -130,11 +133,11 @@ def details(config: Values, metrics: Values) -> list[str]:
     return [*lines, "; ".join(told)] if told else lines
 
 
-def _recalls(config: Values, recall: list[float | None], most: int = 6) -> str:
+def _recalls(config: Values, recall: list[float | None]) -> str:
     """The recall of each class, the worst first where there are many."""
     known = sorted((r, i) for i, r in enumerate(recall) if r is not None)
-    shown = ", ".join(f"{percent(r)} of {class_name(config, i)}" for r, i in known[:most])
-    return shown + (f", more of the other {len(known) - most}" if len(known) > most else "")
+    shown = ", ".join(f"{percent(r)} of {class_name(config, i)}" for r, i in known[:SHOWN_CLASSES])
+    return shown + (f", more of the other {len(known) - SHOWN_CLASSES}" if len(known) > SHOWN_CLASSES else "")
 
 
 def is_uneven(metrics: Values) -> bool:
