@@ -12,6 +12,7 @@ from pactrain.certification.before_training import Described, doubts_before_trai
 from pactrain.certification.recursive import judge
 from pactrain.distributions.prior import Prior
 from pactrain.problem.losses import AnyLoss
+from pactrain.report import page_of
 from pactrain.rules.choose_units import in_units
 from pactrain.runs.result import Result
 from pactrain.runs.run import Run
@@ -124,11 +125,5 @@ def _fit(
             run = Run.open(start, described.config)
             trained = train(start, run.keeper, judge)
         certified = certify_training(trained, doubts, described)
-        result = run.result(certified, _page, calibration=calibration, preprocess=described.preprocess)
+        result = run.result(certified, page_of, calibration=calibration, preprocess=described.preprocess)
         return run.written(result)
-
-
-def _page(result: Result) -> str:
-    from pactrain.report.page import page_of  # here: drawing is slow to import, and only the end of a run draws
-
-    return page_of(result)

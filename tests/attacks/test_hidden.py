@@ -13,7 +13,7 @@ import pactrain
 from pactrain.certification.certificate import Certificate
 from pactrain.certification.data_checks import as_table, data_caveats
 from pactrain.cli.main import main
-from pactrain.cli.remake import disagreements
+from pactrain.cli.remake import make_again
 from pactrain.problem.batches import LoaderBatches
 from pactrain.problem.losses import Loss
 from pactrain.runtime.files import load_state
@@ -117,15 +117,15 @@ def test_units_in_the_run_folder_are_compared_with_the_data(tmp_path: Path) -> N
     with pytest.raises(SystemExit):
         main(["train", "--data", "iris", "--model", "mlp:8", "--budget", "2 epochs", "--out", str(run)])
     stored = Certificate.read(run / "certificate.json")
-    assert disagreements(run, stored, root=None) == []
+    assert make_again(run, root=None).disagreements(stored) == []
     tensors, values = load_state(run / "posterior.safetensors")
     for name in [name for name in tensors if name.startswith("prior_mean/")]:
         tensors[name.replace("prior_mean/", "units/")] = torch.full_like(tensors[name], 2.0)
         tensors[name] = 2 * tensors[name]
     write_posterior(run, tensors, values)
-    assert any("units of the run's weights" in line for line in disagreements(run, stored, root=None))
+    assert any("units of the run's weights" in line for line in make_again(run, root=None).disagreements(stored))
     write_posterior(run, *_with_nats(run, 0.5))
-    assert any("units of the run's weights" in line for line in disagreements(run, stored, root=None))
+    assert any("units of the run's weights" in line for line in make_again(run, root=None).disagreements(stored))
 
 
 def _with_nats(run: Path, nats: float) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -13,11 +13,10 @@ import torch
 import pactrain
 from pactrain import Certificate
 from pactrain.cli.explain import explanation
-from pactrain.cli.remake import make_again
 from pactrain.cli.trust import Outside
-from tests.attacks.forging import changes, consistent, forged, leaves, read
+from tests.attacks.forging import consistent, read
 from tests.attacks.forging import pactrain as command
-from tests.attacks.test_forgery import judged
+from tests.attacks.test_forgery import unmasked
 from tests.zoo import build, rows
 
 
@@ -57,15 +56,8 @@ def test_a_table_of_numbers_and_categories_is_certified(run: Path) -> None:
 
 
 def test_no_leaf_of_a_record_can_be_changed(run: Path) -> None:
-    remade, record = make_again(run, root=None, outside=Outside(trust=True)), read(run)
-    assert judged(record, remade) == (True, True)
-    found = [
-        (path, judged(forged(record, path, value), remade))
-        for path, leaf in leaves(record)
-        for value in changes(path, leaf)
-    ]
-    assert not [path for path, (_, everything) in found if everything]
-    assert sum(arithmetic for _, (arithmetic, _) in found) > 20  # consistent in themselves
+    found = unmasked(run, Outside(trust=True))
+    assert sum(found) > 20  # consistent in themselves
 
 
 def test_blocks_of_other_sizes_are_found_out(run: Path, tmp_path: Path) -> None:

@@ -7,11 +7,10 @@ from pathlib import Path
 import pytest
 
 from pactrain import Certificate
-from pactrain.cli.remake import make_again
 from pactrain.cli.trust import Outside
-from tests.attacks.forging import changes, consistent, forged, leaves, read
+from tests.attacks.forging import consistent, read
 from tests.attacks.forging import pactrain as command
-from tests.attacks.test_forgery import judged
+from tests.attacks.test_forgery import unmasked
 
 
 @pytest.fixture(scope="module")
@@ -27,15 +26,7 @@ def test_it_is_made_again_and_no_leaf_of_it_can_be_changed(run: Path) -> None:
     (s,) = Certificate.read(run / "certificate.json").statements
     assert s.bound == "recursive"
     assert command("verify", run, "--trust") == 0
-    remade, record = make_again(run, root=None, outside=Outside(trust=True)), read(run)
-    assert judged(record, remade) == (True, True)
-    found = [
-        (path, judged(forged(record, path, value), remade))
-        for path, leaf in leaves(record)
-        for value in changes(path, leaf)
-    ]
-    assert not [path for path, (_, everything) in found if everything]
-    assert any(arithmetic for _, (arithmetic, _) in found)  # consistent in themselves
+    assert any(unmasked(run, Outside(trust=True)))  # some are consistent in themselves
 
 
 def test_levels_of_other_sizes_are_found_out(run: Path, tmp_path: Path) -> None:

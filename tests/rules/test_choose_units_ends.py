@@ -80,12 +80,16 @@ def test_what_initial_weights_hide_is_seen() -> None:
     assert ends_of(hidden, 4)[0] is None
 
 
-class Clamped(nn.Module):
-    """Does with large inputs what no random ones would show."""
+class Around(nn.Module):
+    """A network inside of another."""
 
     def __init__(self) -> None:
         super().__init__()
         self.net = perceptron()
+
+
+class Clamped(Around):
+    """Does with large inputs what no random ones would show."""
 
     def forward(self, x: Tensor) -> Tensor:
         return self.net(x.clamp(-500, 500))  # type: ignore[no-any-return]
@@ -97,23 +101,15 @@ def test_rows_that_a_network_treats_in_a_way_of_its_own_keep_their_units() -> No
     assert found.nats == pytest.approx(-math.log(UNSCALED))
 
 
-class Noisy(nn.Module):
+class Noisy(Around):
     """Does with inputs what shows only in training."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.net = perceptron()
 
     def forward(self, x: Tensor) -> Tensor:
         return self.net(x + 25 * torch.randn_like(x) if self.training else x)  # type: ignore[no-any-return]
 
 
-class Strict(nn.Module):
+class Strict(Around):
     """Does not take inputs of some sizes."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.net = perceptron()
 
     def forward(self, x: Tensor) -> Tensor:
         if len(x) > 4 and float(x.max()) < 100:

@@ -8,8 +8,7 @@ from torch import nn
 
 from pactrain.cli.trust import Outside
 from pactrain.data.encoder import Encoder
-from pactrain.data.load import load
-from pactrain.data.tables import Columns
+from pactrain.data.load import load_described
 from pactrain.data.task import Task
 from pactrain.distributions.posterior import Posterior
 from pactrain.distributions.prior import Prior
@@ -103,26 +102,10 @@ def rebuild(run: Path, config: dict[str, Any], outside: Outside) -> Posterior:
 
 def reload_task(run: Path, config: dict[str, Any], root: Path | None, outside: Outside) -> Task:
     """The data a run was trained on, loaded again."""
-    data, name = config["data"], outside.data_name(config, run)
+    name = outside.data_name(config, run)
     outside.encoders(config, run)
-    task = load(
-        name,
-        Columns(
-            target=data["target"],
-            kind=None if data["task"] == "auto" else data["task"],
-            drop=tuple(data["drop"]),
-            keep=tuple(data["keep"]),
-            group=data["group"],
-            time=data["time"],
-            test=data["test"],
-            text=data.get("text") or {},
-        ),
-        test_fraction=data["test_fraction"],
-        seed=config["seed"],
-        split=data["split"],
-        root=root,
-        prior_data=first_part(config["prior_data"], config["certificate"]),
-    )
+    first = first_part(config["prior_data"], config["certificate"])
+    task = load_described(config["data"], name, seed=config["seed"], root=root, prior_data=first)
     if task.encoder.to_dict() != read_encoder(run, config).to_dict():
         raise DataError(f"{name} is no longer the data that the run was trained on")
     return task

@@ -186,18 +186,6 @@ def make_again(run: Path, *, root: Path | None, outside: Outside = NOTHING, prog
     return Remade(again, 0.0 if same else ELSEWHERE, wrong)
 
 
-def disagreements(
-    run: Path,
-    stored: Certificate,
-    *,
-    root: Path | None,
-    outside: Outside = NOTHING,
-    progress: Callback = silent,
-) -> list[str]:
-    """What differs between a certificate and the one that its run gives when everything is made again."""
-    return make_again(run, root=root, outside=outside, progress=progress).disagreements(stored)
-
-
 def _other_price(found: Rebuilt) -> list[str]:
     """Says if the run folder calls a choice free that the data made."""
     if found.config["prior_data"] or found.blocks:

@@ -180,28 +180,27 @@ class Train(DataOptions, ModelOptions, TrainingOptions, CertificateOptions, Outp
 
     def _load(self) -> "Task":
         """The data that the command names."""
-        from pactrain.data.load import load
-        from pactrain.data.tables import Columns
+        from pactrain.data.load import load_described
         from pactrain.problem.first_part import first_part
 
-        return load(
-            self.data,
-            Columns(
-                target=self.target,
-                kind=None if self.task == "auto" else self.task,
-                drop=self.drop,
-                keep=self.keep,
-                group=self.group,
-                time=self.time,
-                test=self.test,
-                text=self._texts(),
-            ),
-            test_fraction=self.test_fraction,
-            seed=self.seed,
-            split=self.split,
-            root=self.data_root,
-            prior_data=first_part(self.prior_data, self.certificate),
-        )
+        first, named = first_part(self.prior_data, self.certificate), self._described_data() | {"test": self.test}
+        return load_described(named, self.data, seed=self.seed, root=self.data_root, prior_data=first)
+
+    def _described_data(self) -> dict[str, Any]:
+        """The data as a run folder keeps it, with files by their full names."""
+        return {
+            "name": str(Path(self.data).resolve()) if Path(self.data).is_file() else self.data,
+            "target": self.target,
+            "task": self.task,
+            "drop": list(self.drop),
+            "keep": list(self.keep),
+            "group": self.group,
+            "time": self.time,
+            "test": None if self.test is None else str(self.test.resolve()),
+            "text": self._texts(),
+            "test_fraction": self.test_fraction,
+            "split": self.split,
+        }
 
     def _texts(self) -> dict[str, str]:
         """The columns of free text with their encoders."""
@@ -235,21 +234,8 @@ class Train(DataOptions, ModelOptions, TrainingOptions, CertificateOptions, Outp
         """What the run folder must know to load the same data and build the same network again."""
         from pactrain.data.column_report import column_records
 
-        data = {
-            "name": str(Path(self.data).resolve()) if Path(self.data).is_file() else self.data,
-            "target": self.target,
-            "task": self.task,
-            "drop": list(self.drop),
-            "keep": list(self.keep),
-            "group": self.group,
-            "time": self.time,
-            "test": None if self.test is None else str(self.test.resolve()),
-            "text": self._texts(),
-            "test_fraction": self.test_fraction,
-            "split": self.split,
-        }
         return {
-            "data": data,
+            "data": self._described_data(),
             "model": network,
             "prior": self.prior,
             "preprocess": task.encoder.to_dict(),

@@ -57,15 +57,15 @@ class Verify(CheckedOptions, RunDataOptions, RunOptions, JsonOptions):
 
     def _made_again(self, folder: Path, certificate: "Certificate", screen: "Console") -> list[str]:
         """Differences from the certificate that the run gives now."""
-        from pactrain.cli.remake import disagreements, on_trust
+        from pactrain.cli.remake import make_again, on_trust
         from pactrain.cli.trust import Outside
 
         outside = Outside(self.model, self.data, self.trust)
         with Bar(screen) as bar:
-            differences = disagreements(folder, certificate, root=self.data_root, outside=outside, progress=bar)
+            remade = make_again(folder, root=self.data_root, outside=outside, progress=bar)
         for line in on_trust(folder):
             screen.print(f"Taken on trust: {line}.", markup=False)
-        return differences
+        return remade.disagreements(certificate)
 
 
 def _verdict(good: bool, folder: Path | None) -> str:

@@ -1,7 +1,9 @@
 """`load`: the task that `--data` names, read from a file, a named set or a graph."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from pactrain.data.catalogue import ENTRIES
 from pactrain.data.files import READERS, ending
@@ -18,6 +20,32 @@ def is_file_name(data: str) -> bool:
     """True if `load` would read a file of the user, not a named set."""
     path = Path(data)
     return not data.startswith("graph:") and (ending(path) in READERS or path.is_file())
+
+
+def load_described(
+    described: Mapping[str, Any], name: str, *, seed: int, root: str | Path | None, prior_data: float
+) -> Task:
+    """The data that the configuration of a run describes.
+
+    Args:
+        described: `data` of the configuration (`Train.described` in `cli/train.py`).
+        name: What to read; for a file, wherever it is now.
+        seed: As in `load`.
+        root: As in `load`.
+        prior_data: As in `load`.
+    """
+    columns = Columns(
+        target=described["target"],
+        kind=None if described["task"] == "auto" else described["task"],
+        drop=tuple(described["drop"]),
+        keep=tuple(described["keep"]),
+        text=described.get("text") or {},
+        group=described["group"],
+        time=described["time"],
+        test=described["test"],
+    )
+    fraction, split = described["test_fraction"], described["split"]
+    return load(name, columns, test_fraction=fraction, seed=seed, split=split, root=root, prior_data=prior_data)
 
 
 def load(

@@ -8,13 +8,12 @@ else changed.  The encoder is not the paper's BERT but the one that comes with t
 import functools
 import hashlib
 import json
-import time
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from pactrain.baselines.grid_search import combinations
 from pactrain.baselines.plain_training import Settings, train
@@ -24,11 +23,8 @@ from pactrain.experiments.default_rules import with_rules
 from pactrain.experiments.gnn import Grid
 from pactrain.experiments.paper import GLUE
 from pactrain.experiments.plan import Run
-from pactrain.experiments.table_cells import CarryOut, Cell, CellResult, Choose, compare, judged
+from pactrain.experiments.table_cells import CarryOut, Cell, CellResult, Choose, Clock, compare, judged, scored
 from pactrain.models.text import text_head
-from pactrain.problem.named_losses import LOSSES
-from pactrain.problem.read_data import as_batches
-from pactrain.problem.scores import evaluate
 
 ROWS, PARTS = 100, 5
 PAIRS = "compared"
@@ -55,11 +51,6 @@ GRIDS: dict[Grid, dict[str, tuple[Any, ...]]] = {
 """full: the paper's 1,800 settings.  coarse: 12 of them, every rate with both optimisers and the ends of weight decay."""
 
 
-def settings_of(grid: Grid) -> list[dict[str, Any]]:
-    """Every combination of a grid."""
-    return combinations(GRIDS[grid])
-
-
 def table_glue(
     tasks: Sequence[str], *, repeats: int, grid: Grid, encoder: str, choose: Choose, carry_out: CarryOut
 ) -> list[CellResult]:
@@ -69,7 +60,7 @@ def table_glue(
         for repeat in range(repeats):
             _rows(task, encoder, repeat)
         _dev(task, encoder)
-        cells.append(_cell(task, repeats, settings_of(grid), encoder))
+        cells.append(_cell(task, repeats, combinations(GRIDS[grid]), encoder))
     return compare(cells, carry_out, choose=choose)
 
 
@@ -116,9 +107,10 @@ def pac_bayes(*, task: str, encoder: str, seed: int) -> dict[str, Any]:
 
     x, y = _rows(task, encoder, seed)
     head = text_head(x.shape[1], 2, seed=seed)
-    started, cpu = time.perf_counter(), time.process_time()
+    clock = Clock()
     result = fit(head, (x, y), prior="model", seed=seed)
-    return _score(head, task, encoder, started, cpu) | {
+    spent = clock.spent()
+    return scored(head, _dev(task, encoder), spent) | {
         "train": result.metrics["train"]["accuracy"],
         "held_gamma": result.metrics["held_gamma"],
     }
@@ -146,14 +138,8 @@ def plain(
     held_out = torch.zeros(len(x), dtype=torch.bool)
     if steps is None:
         held_out[torch.arange(len(x)) * PARTS // len(x) == seed % PARTS] = True
-    started, cpu = time.perf_counter(), time.process_time()
+    clock = Clock()
     validation = (x[held_out], y[held_out]) if steps is None else None
     trained = train(head, (x[~held_out], y[~held_out]), settings, validation=validation, seed=seed)
-    return _score(head, task, encoder, started, cpu) | {"train": trained.train["accuracy"]} | judged(trained)
-
-
-def _score(head: nn.Module, task: str, encoder: str, started: float, cpu: float) -> dict[str, Any]:
-    seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu
-    dev = as_batches(_dev(task, encoder), batch_size=None, device=torch.device("cpu"))
-    accuracy = evaluate(head, dev.ordered(), LOSSES["cross_entropy"])["accuracy"]
-    return {"test": accuracy, "seconds": seconds, "cpu_seconds": cpu_seconds}
+    spent = clock.spent()
+    return scored(head, _dev(task, encoder), spent) | {"train": trained.train["accuracy"]} | judged(trained)

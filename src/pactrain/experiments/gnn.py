@@ -6,11 +6,9 @@ on, trained again on all of them with the chosen settings for the chosen number 
 
 import hashlib
 import itertools
-import time
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import torch
 from torch import nn
 
 from pactrain.baselines.grid_search import combinations
@@ -20,10 +18,7 @@ from pactrain.data.places import data_file
 from pactrain.experiments.default_rules import with_rules
 from pactrain.experiments.paper import GNN
 from pactrain.experiments.plan import Run
-from pactrain.experiments.table_cells import CarryOut, Cell, CellResult, Choose, compare, judged
-from pactrain.problem.named_losses import LOSSES
-from pactrain.problem.read_data import as_batches
-from pactrain.problem.scores import evaluate
+from pactrain.experiments.table_cells import CarryOut, Cell, CellResult, Choose, Clock, compare, judged, scored
 from pactrain.runtime.errors import DataError
 
 Grid = Literal["full", "coarse"]
@@ -43,11 +38,6 @@ LOOK = 5
 """Epochs between two looks at the validation nodes: the best epoch is often among the first fifty."""
 
 
-def settings_of(grid: Grid) -> list[dict[str, float]]:
-    """Every combination of a grid."""
-    return combinations(GRIDS[grid])
-
-
 def table_gnn(
     graphs: Sequence[str],
     models: Sequence[str],
@@ -62,7 +52,7 @@ def table_gnn(
     """All cells.  `every` trains again with every setting, not only the chosen ones, where validation nodes are trained on."""
     digests = {graph: digest_of(graph) for graph in graphs}
     cells = [
-        _cell(graph, model, splits, settings_of(grid), nodes, digests[graph])
+        _cell(graph, model, splits, combinations(GRIDS[grid]), nodes, digests[graph])
         for graph, model in itertools.product(graphs, models)
     ]
     return compare(cells, carry_out, choose=choose, every=every)
@@ -102,9 +92,9 @@ def pac_bayes(*, graph: str, model: str, nodes: NodeSetting, seed: int) -> dict[
 
     data = with_split(load_graph(graph), seed, nodes=nodes)
     network = _network(model, data, seed)
-    started, cpu = time.perf_counter(), time.process_time()
+    clock = Clock()
     result = fit(network, data, seed=seed)
-    return _score(network, data, started, cpu) | {
+    return scored(network, data, clock.spent()) | {
         "train": result.metrics["train"]["accuracy"],
         "steps": result.metrics["steps"],
         "held_gamma": result.metrics["held_gamma"],
@@ -127,20 +117,12 @@ def plain(
     data = with_split(load_graph(graph), seed, nodes="train" if epochs is None else "train+val")
     network = _network(model, data, seed)
     settings = Settings("adamw", lr, weight_decay=weight_decay, noise=noise, dropout=dropout, epochs=epochs)
-    started, cpu = time.perf_counter(), time.process_time()
+    clock = Clock()
     trained = train(network, data, settings, validation=data if epochs is None else None, look=LOOK, seed=seed)
-    return _score(network, data, started, cpu) | {"train": trained.train["accuracy"]} | judged(trained)
+    return scored(network, data, clock.spent()) | {"train": trained.train["accuracy"]} | judged(trained)
 
 
 def _network(model: str, data: Any, seed: int) -> nn.Module:
     from pactrain.models.graph import graph_model
 
     return graph_model(model, data.x.shape[1], int(data.y.max()) + 1, seed=seed)
-
-
-def _score(network: nn.Module, data: Any, started: float, cpu: float) -> dict[str, Any]:
-    """The time since the start, and the accuracy on the test nodes, which takes no part in that time."""
-    seconds, cpu_seconds = time.perf_counter() - started, time.process_time() - cpu
-    test = as_batches(data, batch_size=None, device=torch.device("cpu"), role="test")
-    accuracy = evaluate(network, test.ordered(), LOSSES["cross_entropy"])["accuracy"]
-    return {"test": accuracy, "seconds": seconds, "cpu_seconds": cpu_seconds}

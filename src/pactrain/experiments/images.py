@@ -6,7 +6,6 @@ Seed s draws its own training images, its own initial weights and its own batche
 import functools
 import hashlib
 import math
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from pactrain.baselines.plain_training import train
 from pactrain.data.cifar import normalised, read_cifar10, read_cifar100
 from pactrain.distributions.posterior import Posterior
 from pactrain.experiments.image_settings import ImageTask, PacBayes, Plain
-from pactrain.experiments.table_cells import judged
+from pactrain.experiments.table_cells import Clock, judged
 from pactrain.models.image import image_model
 from pactrain.problem.augmentation import augmented
 from pactrain.problem.batches import TensorBatches
@@ -51,12 +50,11 @@ def pac_bayes(*, folder: str | None = None, **settings: Any) -> dict[str, Any]:
     training, test = images_of(own.data, own.images, own.test_images, own.seed)
     model = _model(own, training)
     untrained = _accuracy(model, test) if own.looks == "curves" else None
-    started, cpu = time.perf_counter(), time.process_time()
-    result = _fitted(own, model, training, test, folder)
+    clock = Clock()
+    result, spent = _fitted(own, model, training, test, folder), clock.spent()
     if result.interrupted:
         raise TrainingError("the training was stopped by hand; the next call starts it again or goes on with it")
-    metrics = {"seconds": time.perf_counter() - started, "cpu_seconds": time.process_time() - cpu}
-    metrics |= {key: result.metrics[key] for key in ("steps", "held_gamma", "learning_rate")}
+    metrics: dict[str, Any] = spent | {key: result.metrics[key] for key in ("steps", "held_gamma", "learning_rate")}
     metrics |= {"test": _accuracy(model, test), "train": result.metrics["train"]["accuracy"]}
     if own.looks == "curves":
         metrics |= _figure_data(result) | {"untrained": untrained}
@@ -98,7 +96,7 @@ def plain(*, folder: str | None = None, **settings: Any) -> dict[str, Any]:
     model = _model(own, everything)
     look = max(1, round(len(training[0]) / (own.batch_size or AUTO.batch(len(training[0])))))
     curve = _Curve(model, everything, test, own.seed, look) if own.looks == "curves" else None
-    started, cpu = time.perf_counter(), time.process_time()
+    clock = Clock()
     trained = train(
         model,
         augmented(training) if own.augment else training,
@@ -111,7 +109,7 @@ def plain(*, folder: str | None = None, **settings: Any) -> dict[str, Any]:
         precision=own.precision,
         seed=own.seed,
     )
-    metrics: dict[str, Any] = {"seconds": time.perf_counter() - started, "cpu_seconds": time.process_time() - cpu}
+    metrics: dict[str, Any] = dict(clock.spent())
     metrics |= {"steps": trained.steps, "test": _accuracy(model, test), "train": trained.train["accuracy"]}
     return metrics | judged(trained) | ({"history": trained.history} if curve is not None else {})
 

@@ -2,9 +2,13 @@
 
 import math
 import statistics
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
+
+import torch
+from torch import nn
 
 from pactrain.baselines.grid_search import best_trial, refit_length
 from pactrain.baselines.plain_training import Trained
@@ -12,6 +16,9 @@ from pactrain.experiments.compare import spread
 from pactrain.experiments.paper import Number
 from pactrain.experiments.plan import Run
 from pactrain.experiments.store import Row
+from pactrain.problem.named_losses import LOSSES
+from pactrain.problem.read_data import as_batches
+from pactrain.problem.scores import evaluate
 from pactrain.runtime.errors import PactrainError
 
 Choose = Literal["validation", "test"]
@@ -91,6 +98,23 @@ class Cell:
         if self.refit is None or row.metrics is None:
             return None
         return replace(trial, settings=dict(trial.settings) | {self.refit: refit_length(row.metrics["best_step"])})
+
+
+class Clock:
+    """Seconds, on the wall and of the processor, since it was made."""
+
+    def __init__(self) -> None:
+        self._started, self._cpu = time.perf_counter(), time.process_time()
+
+    def spent(self) -> dict[str, float]:
+        """As metrics."""
+        return {"seconds": time.perf_counter() - self._started, "cpu_seconds": time.process_time() - self._cpu}
+
+
+def scored(network: nn.Module, data: Any, spent: Mapping[str, float]) -> dict[str, Any]:
+    """The network's accuracy on test data of any kind that `fit` takes, beside the time that was spent before."""
+    test = as_batches(data, batch_size=None, device=torch.device("cpu"), role="test")
+    return {"test": evaluate(network, test.ordered(), LOSSES["cross_entropy"])["accuracy"], **spent}
 
 
 def judged(trained: Trained) -> dict[str, Any]:

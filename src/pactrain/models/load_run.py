@@ -9,6 +9,7 @@ from torch import nn
 from pactrain.data.encoder import Encoder
 from pactrain.data.text import DEFAULT
 from pactrain.models.named import make_model
+from pactrain.report import page_of
 from pactrain.runs.reload import reload
 from pactrain.runs.result import Result
 from pactrain.runs.weight_files import MODEL
@@ -46,13 +47,7 @@ def load(run: str | Path, model: nn.Module | None = None) -> Result:
         raise RunError(f"{run} is not a run folder; name a folder that fit(out=…) or pactrain train has written")
     config = made_from(folder / "config.json", dict[str, Any], read_json(folder / "config.json"))
     encoder = saved_encoder(folder, config)
-    return reload(folder, built(folder, config, encoder) if model is None else model, encoder, draw=_page)
-
-
-def _page(result: Result) -> str:
-    from pactrain.report.page import page_of  # here: drawing is slow to import
-
-    return page_of(result)
+    return reload(folder, built(folder, config, encoder) if model is None else model, encoder, draw=page_of)
 
 
 def saved_encoder(folder: Path, config: dict[str, Any]) -> Encoder | None:

@@ -6,12 +6,15 @@ write_figures([Path("runs/digits")], Path("figures"))
 
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pactrain.report.canvas import Format
 from pactrain.runtime.errors import PactrainError, RunError
 from pactrain.runtime.files import write_atomic
 from pactrain.runtime.untrusted import made_from
+
+if TYPE_CHECKING:
+    from pactrain.runs.result import Result
 
 
 def write_report(runs: list[Path], out: Path | None = None) -> Path:
@@ -30,6 +33,14 @@ def write_report(runs: list[Path], out: Path | None = None) -> Path:
     except OSError as error:
         raise PactrainError(f"the report could not be written to {path}: {error}") from error
     return path
+
+
+def page_of(result: "Result") -> str:
+    """The page about a result, in memory."""
+    from pactrain.report.page import page  # here: drawing is slow to import, and only the end of a run draws
+    from pactrain.report.read import run_of
+
+    return page([run_of(result)])
 
 
 def write_figures(runs: list[Path], folder: Path, form: Format = "svg") -> list[Path]:

@@ -10,11 +10,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from pactrain.report.canvas import Drawing
 from pactrain.report.figures import comparisons, figures
 from pactrain.report.inline import inline_svg
-from pactrain.report.read import Run, run_of
+from pactrain.report.read import Run
 from pactrain.report.sections import sections, tiles
 from pactrain.report.tables import Table
 from pactrain.report.words import duration, headline, promised, proved, sentence, trained
-from pactrain.runs.result import Result
 from pactrain.runs.sentences import score_text
 from pactrain.runtime.versions import versions
 
@@ -32,11 +31,6 @@ def page(runs: list[Run]) -> str:
         values |= {"title": f"{len(runs)} runs", "lede": f"On {data}.", "links": links}
         values |= {"summary": _summary(runs), "comparisons": comparisons(runs)}
     return _templates().get_template("page.html.jinja").render(values)
-
-
-def page_of(result: Result) -> str:
-    """The report of a result, in memory."""
-    return page([run_of(result)])
 
 
 def drawings(runs: list[Run]) -> list[Drawing]:

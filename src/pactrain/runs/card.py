@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from pactrain.certification.certificate import Certificate
+from pactrain.runs.folder import read_completed
 from pactrain.runs.sentences import about, data_name, details, judged_by, noticed, score
-from pactrain.runtime.errors import RunError, printable
+from pactrain.runtime.errors import printable
 from pactrain.runtime.files import plain
-from pactrain.runtime.untrusted import made_from, read_json
 
 CARD = "README.md"
 
@@ -31,11 +31,7 @@ def card_of(folder: Path) -> str:
     Raises:
         RunError: The run is not complete.
     """
-    if not (folder / "metrics.json").exists():
-        raise RunError(f"{folder} holds no completed run; name a folder that fit(out=…) or pactrain train has written")
-    config, metrics = (dict(read_json(folder / name)) for name in ("config.json", "metrics.json"))
-    file = folder / "certificate.json"
-    certificate = made_from(file, Certificate.from_dict, read_json(file))
+    config, metrics, certificate = read_completed(folder)
     name = folder.resolve().name
     metadata = [f"{key}: {json.dumps(plain(value))}" for key, value in _metadata(name, config, metrics).items()]
     return printable("\n".join(["---", *metadata, "---", "", *_body(name, config, metrics, certificate)]) + "\n")

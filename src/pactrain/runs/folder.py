@@ -195,6 +195,21 @@ def _held(path: Path) -> Iterator[None]:
         lock.release()
 
 
+def read_completed(path: Path) -> tuple[dict[str, Any], dict[str, Any], Certificate]:
+    """Configuration, metrics and certificate of a completed run.
+
+    Raises:
+        RunError: The run is not complete, or its files are not as pactrain writes them.
+    """
+    if not (path / "metrics.json").exists():
+        raise RunError(f"{path} holds no completed run; name a folder that fit(out=…) or pactrain train has written")
+    config, metrics = (
+        made_from(path / name, dict[str, Any], read_json(path / name)) for name in ("config.json", "metrics.json")
+    )
+    file = path / "certificate.json"
+    return config, metrics, made_from(file, Certificate.from_dict, read_json(file))
+
+
 def is_complete(path: Path) -> bool:
     """True if the run came to its end, not cut short by anything."""
     file = path / "metrics.json"

@@ -5,11 +5,10 @@ from pathlib import Path
 
 from torch import nn
 
-from pactrain.certification.certificate import Certificate
 from pactrain.distributions.posterior import Posterior
 from pactrain.distributions.prior import Prior
 from pactrain.runs.conformal import Calibration
-from pactrain.runs.folder import read_history, read_moment
+from pactrain.runs.folder import read_completed, read_history, read_moment
 from pactrain.runs.prediction import Preprocess
 from pactrain.runs.result import Result
 from pactrain.runs.weight_files import POSTERIOR, load_earlier, load_posterior, weights_of
@@ -36,9 +35,7 @@ def reload(
     Raises:
         RunError: The run is not complete, or belongs to another network.
     """
-    if not (folder / "metrics.json").exists():
-        raise RunError(f"{folder} holds no completed run; name a folder that fit(out=…) or pactrain train has written")
-    config, metrics = read_json(folder / "config.json"), read_json(folder / "metrics.json")
+    config, metrics, certificate = read_completed(folder)
     _, values = weights_of(folder, POSTERIOR)
     prior = made_from(folder / POSTERIOR, lambda v: Prior(per=dict(v["groups"])), values)
     posterior, moment = load_posterior(folder, Posterior(model, prior)), read_moment(folder)
@@ -48,7 +45,7 @@ def reload(
     return Result(
         model,
         posterior,
-        made_from(folder / "certificate.json", Certificate.from_dict, read_json(folder / "certificate.json")),
+        certificate,
         read_history(folder / "history.jsonl"),
         {key: value for key, value in metrics.items() if key not in ("notes", "interrupted", "weights")},
         moment,

@@ -46,9 +46,6 @@ class Stateful(Protocol):
     walker: Walker | None
     held_gamma: float
 
-    def end_walk(self) -> None:
-        """End the search over γ."""
-
 
 def pack(trainer: Stateful) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """The state of a trainer; the tensors are its own, not copies."""
@@ -83,11 +80,9 @@ def unpack(trainer: Stateful, tensors: dict[str, Tensor], values: dict[str, Any]
         trainer.stage1_end = Snapshot(**{f.name: tensors[f"stage1/{f.name}"].to(device) for f in fields(Snapshot)})
     if trainer.optimizer is not None:
         unpack_optimizer(trainer.optimizer, tensors, values["optimizer"])
-    if values["walk"] is None:  # of a version that did not walk here: it ends as it would have ended there
-        trainer.end_walk()
     if trainer.walker is not None:
         trainer.walker.load(_below("best/", tensors), values["walk"])
-    trainer.held_gamma = values.get("gamma", trainer.held_gamma)
+    trainer.held_gamma = values["gamma"]
     progress = dict(values["progress"])
     progress["best_loss"] = math.inf if progress["best_loss"] is None else progress["best_loss"]
     trainer.progress = Progress(**progress)

@@ -75,7 +75,8 @@ class Trainer:
         self.walker: Walker | None = plan.gamma.search(
             self.rules.stage1_epochs(self.steps_per_epoch), self.rules.gamma_max
         )
-        self.pace = self._pace()
+        walk = self.walker.walk if self.walker is not None else None
+        self.pace = Pace(self.rules, self.budget, self.steps_per_epoch, walk)
         self._by_gradient = GradientSteps(
             self.posterior, self.loss, plan.bound, self.rules, plan.prior_range, plan.seed, plan.computing
         )
@@ -97,10 +98,6 @@ class Trainer:
                 self.curvature.rest()
             else:  # the prior has changed
                 self.curvature.restart()
-
-    def _pace(self) -> Pace:
-        walk = self.walker.walk if self.walker is not None else None
-        return Pace(self.rules, self.budget, self.steps_per_epoch, walk)
 
     def _closed_form(self, moves: Moves) -> CurvatureStds:
         steps = self.steps_per_epoch * self.pace.stage1_limit if self.budget.seconds > HURRY else 0
@@ -258,11 +255,6 @@ class Trainer:
         curvature.kl_weight = first_weight(self.bound, self.held_gamma)
         curvature.rest()  # the stds follow from that weight
         return over, record
-
-    def end_walk(self) -> None:
-        """Stay at the present γ."""
-        self.walker = None
-        self.pace = self._pace()
 
     def measured_now(self, risk: float) -> Record:
         """What a record of this epoch would say after a look."""
