@@ -6,6 +6,8 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
+from pactrain.problem.module_modes import restored_values
+
 
 @contextmanager
 def noisy(weights: Sequence[nn.Parameter], std: float, generator: torch.Generator) -> Iterator[None]:
@@ -14,11 +16,7 @@ def noisy(weights: Sequence[nn.Parameter], std: float, generator: torch.Generato
         yield
         return
     values = [w.detach() for w in weights]
-    kept = [v.clone() for v in values]
-    for v in values:
-        v.add_(torch.randn(v.shape, generator=generator, device=v.device, dtype=v.dtype), alpha=std)
-    try:
+    with restored_values(values):
+        for v in values:
+            v.add_(torch.randn(v.shape, generator=generator, device=v.device, dtype=v.dtype), alpha=std)
         yield
-    finally:
-        for v, before in zip(values, kept, strict=True):
-            v.copy_(before)

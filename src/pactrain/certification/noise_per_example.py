@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from pactrain.distributions.posterior import Posterior
 from pactrain.problem.losses import Loss
+from pactrain.problem.module_modes import hooked
 from pactrain.runtime.seeds import generator
 
 AT_ONCE, MOST_WEIGHTS = 64, 300_000
@@ -80,12 +81,8 @@ def noise_for_each_example(layers: Sequence[Noisy], source: torch.Generator) -> 
 
         return add_noise
 
-    handles = [layer.register_forward_hook(hook(i, w, b)) for i, (layer, w, b) in enumerate(layers)]
-    try:
+    with hooked((layer, hook(i, w, b)) for i, (layer, w, b) in enumerate(layers)):
         yield uses
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def _convolved(layer: nn.Conv2d, x: Tensor, weight: Tensor, bias: Tensor | None, source: torch.Generator) -> Tensor:
@@ -130,15 +127,12 @@ def _only_in_forward(posterior: Posterior, layers: Sequence[nn.Linear | nn.Conv2
 
         return pure
 
-    handles = [layer.register_forward_hook(antidote(*own)) for layer, own in zip(layers, kept, strict=True)]
+    antidotes = [(layer, antidote(*own)) for layer, own in zip(layers, kept, strict=True)]
     try:
-        with posterior.shifted(None):
+        with hooked(antidotes), posterior.shifted(None):
             for p in posterior.means():
                 p.fill_(math.nan)
             poisoned, _ = losses_of(posterior.model, batch, loss)
     except (ArithmeticError, AssertionError, RuntimeError, ValueError):  # a network that refuses NaN has met the poison
         return False
-    finally:
-        for handle in handles:
-            handle.remove()
     return torch.equal(clean, poisoned)

@@ -20,7 +20,7 @@ from pactrain.distributions.posterior import Posterior
 from pactrain.problem.batches import Batches
 from pactrain.problem.constant_answer import ConstantAnswer
 from pactrain.problem.losses import Loss
-from pactrain.problem.module_modes import evaluating
+from pactrain.problem.module_modes import evaluating, restored_values
 from pactrain.problem.scores import measure
 from pactrain.runtime.seeds import generator
 
@@ -109,14 +109,10 @@ def _others_shuffled(posterior: Posterior, source: torch.Generator) -> Iterator[
     random = {id(p) for p in posterior.means()}
     tensors = [*posterior.model.parameters(), *posterior.model.buffers()]
     others = [t for t in tensors if id(t) not in random and t.is_floating_point()]
-    kept = [t.clone() for t in others]
-    try:
+    with restored_values(others):
         for t in others:
             t.copy_(_shuffled(t, source))
         yield
-    finally:
-        for t, before in zip(others, kept, strict=True):
-            t.copy_(before)
 
 
 def _badness(model: nn.Module, subset: list[Any], loss: Loss) -> float:

@@ -7,6 +7,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules.dropout import _DropoutNd
 
+from pactrain.problem.module_modes import hooked
 from pactrain.runtime.errors import PactrainError
 
 ACTIVATIONS = (nn.ReLU, nn.ReLU6, nn.LeakyReLU, nn.PReLU, nn.ELU, nn.SELU, nn.GELU, nn.SiLU, nn.Mish, nn.Tanh)
@@ -49,13 +50,12 @@ def dropping(model: nn.Module, rate: float | None) -> Iterator[None]:
         return F.dropout(output, rate, layer.training)
 
     rates = [layer.p for layer in layers]
-    hooks = [] if layers else [m.register_forward_hook(drop) for m in model.modules() if isinstance(m, ACTIVATIONS)]
+    places = [] if layers else [m for m in model.modules() if isinstance(m, ACTIVATIONS)]
     try:
         for layer in layers:
             layer.p = rate
-        yield
+        with hooked((m, drop) for m in places):
+            yield
     finally:
         for layer, before in zip(layers, rates, strict=True):
             layer.p = before
-        for hook in hooks:
-            hook.remove()

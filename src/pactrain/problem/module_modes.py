@@ -1,6 +1,6 @@
 """Modes of submodules: BatchNorm measured with the batch's own statistics, and everything put back afterwards."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -54,6 +54,28 @@ def restored_buffers(model: nn.Module) -> Iterator[None]:
         for module, buffers in kept:
             module._buffers.clear()
             module._buffers.update(buffers)
+
+
+@contextmanager
+def restored_values(tensors: Iterable[Tensor]) -> Iterator[None]:
+    """Put the values of tensors back on leaving, bit for bit."""
+    kept = [(t.detach(), t.detach().clone()) for t in tensors]
+    try:
+        yield
+    finally:
+        for t, before in kept:
+            t.copy_(before)
+
+
+@contextmanager
+def hooked(hooks: Iterable[tuple[nn.Module, Callable[..., Any]]]) -> Iterator[None]:
+    """Inside the block, each hook is called after every forward pass of its module."""
+    handles = [module.register_forward_hook(hook) for module, hook in hooks]
+    try:
+        yield
+    finally:
+        for handle in handles:
+            handle.remove()
 
 
 @contextmanager

@@ -18,7 +18,7 @@ numbers need no other assumption than before.  Rows that the prior may see anywa
 
 import math
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -27,7 +27,7 @@ from torch import Tensor, nn
 
 from pactrain.problem.batches import Batches, TensorBatches
 from pactrain.problem.losses import Loss
-from pactrain.problem.module_modes import evaluating, restored_buffers, restored_modes
+from pactrain.problem.module_modes import evaluating, hooked, restored_buffers, restored_modes, restored_values
 from pactrain.problem.read import Problem
 from pactrain.problem.scores import evaluate
 from pactrain.runtime.events import Callback, Event, silent
@@ -207,13 +207,9 @@ def ends_of(model: nn.Module, noise: Tensor) -> tuple[Layer | None, nn.Linear | 
             taken.append(layer)
         made.append((layer, out))
 
-    handles = [m.register_forward_hook(listen) for m in model.modules() if isinstance(m, Layer)]
-    try:
-        with evaluating(model), restored_buffers(model):
-            out = _answers(model, noise)
-    finally:
-        for handle in handles:
-            handle.remove()
+    listening = hooked((m, listen) for m in model.modules() if isinstance(m, Layer))
+    with listening, evaluating(model), restored_buffers(model):
+        out = _answers(model, noise)
     first = taken[0] if len(taken) == 1 and _may_change(taken[0]) else None
     last = made[-1][0] if made and made[-1][1].numel() == out.numel() and _may_change(made[-1][0]) else None
     return first, last if isinstance(last, nn.Linear) else None
@@ -228,20 +224,16 @@ def _may_change(layer: Layer) -> bool:
 def same_answers(units: Units, model: nn.Module, batches: TensorBatches, seed: int) -> bool:
     """True if the network gives the same answers for all rows, whether inputs and answers are in units or the weights take the units
     over.  Checked with random weights, in train mode and in eval mode."""
-    scales = units.scales(model)
-    with ExitStack() as kept:
-        kept.enter_context(restored_modes(model))
-        kept.enter_context(restored_buffers(model))
-        kept.enter_context(_restored_weights(model))
+    scales, weights = units.scales(model), [p for p in model.parameters() if p.is_floating_point()]
+    with restored_modes(model), restored_buffers(model), restored_values(weights):
         source = torch.Generator().manual_seed(seed)
-        for p in model.parameters():
-            if p.is_floating_point():
-                p.copy_(TRIED_WEIGHT * torch.randn(p.shape, generator=source))
+        for p in weights:
+            p.copy_(TRIED_WEIGHT * torch.randn(p.shape, generator=source))
         for training in (False, True):
             model.train(training)
             for x, y in batches.ordered():
                 in_units = units.target * _repeated(model, units.pair((x, y))[0], seed)
-                with _restored_weights(model):
+                with restored_values(weights):
                     for name, scale in scales.items():
                         model.get_parameter(name).mul_(scale)
                     if not alike(in_units, _repeated(model, x, seed)):
@@ -259,14 +251,3 @@ def _repeated(model: nn.Module, x: Tensor, seed: int) -> Tensor:
 def alike(found: Tensor, expected: Tensor) -> bool:
     close = 1e-5 * float(expected.abs().max())
     return found.shape == expected.shape and bool(torch.allclose(found, expected, rtol=1e-4, atol=close))
-
-
-@contextmanager
-def _restored_weights(model: nn.Module) -> Iterator[None]:
-    """All weights are put back at the end of the block."""
-    kept = [(p, p.detach().clone()) for p in model.parameters() if p.is_floating_point()]
-    try:
-        yield
-    finally:
-        for p, weight in kept:
-            p.copy_(weight)

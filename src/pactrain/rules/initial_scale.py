@@ -9,14 +9,13 @@ This is decided and measured with random inputs, of which only the shape is that
 of the data.
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from pactrain.problem.losses import Loss
-from pactrain.problem.module_modes import batch_norms, evaluating
+from pactrain.problem.module_modes import batch_norms, evaluating, hooked
 from pactrain.rules.constants import FAINT
 from pactrain.runtime.gave_up import Refused, gave_up, refusing
 from pactrain.runtime.seeds import derive
@@ -60,7 +59,8 @@ def strengthen(model: nn.Module, batch: Any, loss: Loss, seed: int) -> bool:
 
     with evaluating(model), torch.no_grad():
         try:
-            _through(refusing(model), noise, layers, notice)
+            with hooked((layer, notice) for layer in layers):
+                refusing(model)(noise)
         except Refused as error:
             what = "Whether the initial weights pass on enough was not measured with random inputs"
             gave_up(what, error, instead="they are left as they are")
@@ -83,19 +83,10 @@ def strengthen(model: nn.Module, batch: Any, loss: Loss, seed: int) -> bool:
             layer.weight /= size
             return signal / size + bias
 
-        _through(model, noise, layers, scale)
+        with hooked((layer, scale) for layer in layers):
+            model(noise)
     return True
 
 
 def _deviation(x: Tensor) -> float:
     return float(x.flatten(1).std(0).mean())
-
-
-def _through(model: Callable[[Tensor], Any], noise: Tensor, layers: list[Any], hook: Callable[..., Any]) -> None:
-    """Send noise through the network, with a hook at every layer."""
-    hooks = [layer.register_forward_hook(hook) for layer in layers]
-    try:
-        model(noise)
-    finally:
-        for handle in hooks:
-            handle.remove()

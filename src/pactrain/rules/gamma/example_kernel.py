@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from pactrain.distributions.posterior import Posterior
 from pactrain.problem.batches import Batches
 from pactrain.problem.losses import Loss, per_example
-from pactrain.problem.module_modes import batch_norms, estimate_batch_norm, evaluating
+from pactrain.problem.module_modes import batch_norms, estimate_batch_norm, evaluating, hooked, restored_values
 from pactrain.rules.constants import EXAMPLES
 from pactrain.runtime.gave_up import Refused, gave_up, refusing
 from pactrain.runtime.seeds import derive
@@ -139,12 +139,8 @@ def factors_of(
     layers = [m for m in model.modules() if isinstance(m, nn.Linear) and mine & {id(p) for p in m._parameters.values()}]
     if sorted(id(p) for m in layers for p in m._parameters.values() if id(p) in mine) != sorted(mine):
         raise Unlike
-    hooks = [m.register_forward_hook(lambda layer, args, out: calls.append((layer, args, out))) for m in layers]
-    try:
+    with hooked((m, lambda layer, args, out: calls.append((layer, args, out))) for m in layers):
         found = values()
-    finally:
-        for hook in hooks:
-            hook.remove()
     if len(calls) != len(layers) or {layer for layer, _, _ in calls} != set(layers):
         raise Unlike
     for _, args, out in calls:
@@ -186,10 +182,6 @@ def _independent_rows(model: nn.Module, batches: Batches, loss: Loss) -> Iterato
     if not batch_norms(model):
         yield
         return
-    kept = {name: buffer.clone() for name, buffer in model.named_buffers()}
-    try:
+    with restored_values(model.buffers()):
         estimate_batch_norm(model, batches.ordered(), loss)
         yield
-    finally:
-        for name, buffer in model.named_buffers():
-            buffer.copy_(kept[name])
