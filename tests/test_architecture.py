@@ -1,6 +1,7 @@
 """What keeps the code easy to find one's way in: the order of the rooms, few things at the top, short files, tests that mirror modules."""
 
 import ast
+import re
 import statistics
 from pathlib import Path
 
@@ -106,6 +107,13 @@ def test_tests_mirror_the_modules() -> None:
     tests = [path.relative_to(TESTS) for path in TESTS.rglob("test_*.py") if path != Path(__file__)]
     assert [str(test) for test in tests if test.parts[0] not in ACROSS and not mirrors(test)] == []
     assert not mirrors(Path("bounds/test_gone.py"))
+
+
+def test_the_page_names_files_that_there_are() -> None:
+    page = (TESTS.parent / "docs" / "architecture.md").read_text()
+    named = {name for name in re.findall(r"`([\w./]+/[\w.]+\.(?:py|jinja))`", page) if "x/" not in name}
+    assert len(named) > 80
+    assert [name for name in sorted(named) if not any((root / name).is_file() for root in (SOURCE, TESTS.parent))] == []
 
 
 CATCH_ALL = {

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pactrain.runtime.errors import PactrainError, printable
+from pactrain.runtime.errors import printable
 
 FILE_WIDTH = 160
 """Columns of tables where there is no terminal, and nobody says how wide they may be."""
@@ -49,15 +49,13 @@ def write_result(json_to: str | None, values: dict[str, Any]) -> None:
     """Write a command's result as one JSON object to a file, or to standard output for '-'."""
     if json_to is None:
         return
-    from pactrain.runtime.files import plain, write_json
+    from pactrain.runtime.files import plain, write_json, writing
 
     if json_to == "-":
         sys.stdout.write(json.dumps(plain(values)) + "\n")
         return
-    try:
+    with writing("result", json_to):
         write_json(Path(json_to), values)
-    except OSError as error:
-        raise PactrainError(f"the result could not be written to {json_to}: {error}") from error
 
 
 def number(value: float) -> str:

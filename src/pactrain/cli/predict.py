@@ -157,13 +157,11 @@ def scored(prediction: "Prediction", encoder: "Encoder", frame: "pd.DataFrame") 
 def _write(path: Path, rows: dict[str, list[Any]]) -> None:
     import pandas as pd
 
-    from pactrain.runtime.files import write_atomic
+    from pactrain.runtime.files import write_atomic, writing
 
     harmless = pd.DataFrame({_harmless(name): list(map(_harmless, values)) for name, values in rows.items()})
-    try:
+    with writing("predictions", path):
         write_atomic(path, harmless.to_csv(index=False))
-    except OSError as error:
-        raise PactrainError(f"the predictions could not be written to {path}: {error}") from error
 
 
 def _harmless(value: Any) -> Any:

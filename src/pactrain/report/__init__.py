@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pactrain.report.canvas import Format
-from pactrain.runtime.errors import PactrainError, RunError
-from pactrain.runtime.files import write_atomic
+from pactrain.runtime.errors import RunError
+from pactrain.runtime.files import write_atomic, writing
 from pactrain.runtime.untrusted import made_from
 
 if TYPE_CHECKING:
@@ -28,10 +28,8 @@ def write_report(runs: list[Path], out: Path | None = None) -> Path:
     if path.is_dir() or not path.suffix:
         path = path / "report.html"
     content = made_from(runs[0], lambda paths: page(read_runs(paths)), runs)
-    try:
+    with writing("report", path):
         write_atomic(path, content)
-    except OSError as error:
-        raise PactrainError(f"the report could not be written to {path}: {error}") from error
     return path
 
 
@@ -49,10 +47,8 @@ def write_figures(runs: list[Path], folder: Path, form: Format = "svg") -> list[
     from pactrain.report.page import drawings
     from pactrain.report.read import read_runs
 
-    try:
+    with writing("figures", folder):
         return save(made_from(folder, lambda paths: drawings(read_runs(paths)), runs), folder, form)
-    except OSError as error:
-        raise PactrainError(f"the figures could not be written to {folder}: {error}") from error
 
 
 def summaries(runs: list[Path]) -> list[dict[str, Any]]:

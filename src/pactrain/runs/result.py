@@ -16,7 +16,7 @@ from pactrain.runs.hub import push
 from pactrain.runs.prediction import DRAWS, Prediction, Predictor, Preprocess
 from pactrain.runs.sentences import about, details, promise, score, summary
 from pactrain.runtime.errors import PactrainError
-from pactrain.runtime.files import write_atomic
+from pactrain.runtime.files import write_atomic, writing
 from pactrain.runtime.notebook import Page, lines_html
 from pactrain.training.history import Record
 
@@ -95,10 +95,8 @@ class Result:
             raise PactrainError("this result was not made by fit or load, which know how to draw a report")
         folder = self.path or Path(tempfile.mkdtemp(prefix="pactrain-"))
         page = Page(Path(out) if out is not None else folder / "report.html", self.draw(self))
-        try:
+        with writing("report", page.path):
             write_atomic(page.path, page.html)
-        except OSError as error:
-            raise PactrainError(f"the report could not be written to {page.path}: {error}") from error
         return page
 
     def predict(self, X: Any, *, coverage: float | None = None, draws: int = DRAWS) -> Prediction:

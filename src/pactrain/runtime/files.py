@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from pactrain.runtime.errors import RunError
+from pactrain.runtime.errors import PactrainError, RunError
 from pactrain.runtime.untrusted import parse_json, regular
 
 PART = ".part"
@@ -57,6 +57,15 @@ def _replaced(path: Path) -> Iterator[Path]:
         new.replace(path)
     finally:
         new.unlink(missing_ok=True)  # there only if something failed
+
+
+@contextmanager
+def writing(what: str, path: str | Path) -> Iterator[None]:
+    """Name what could not be written in the block, and where to; raises PactrainError."""
+    try:
+        yield
+    except OSError as error:
+        raise PactrainError(f"the {what} could not be written to {path}: {error}") from error
 
 
 def write_json(path: Path, values: Any) -> None:
