@@ -186,6 +186,12 @@ def _faint() -> Any:
     return trained(model)
 
 
+cases("certificate", ("progressive", "recursive"), lambda name: trained(certificate=name, budget="20 epochs"))
+case("weights of rows and classes")(
+    lambda: trained(sample_weight=torch.arange(1.0, 97.0), class_weight="balanced", test=rows(60, seed=1))
+)
+case("labels that are there or not")(lambda: trained(net(6, 2), (rows()[0], (rows()[0][:, :2] > 0).long())))
+case("batches in pieces")(lambda: trained(accumulate=3, clip_norm=0.1))
 # -- how training proceeds ---------------------------------------------------------------------------------------------
 
 case("an optimizer of one's own")(lambda: trained(optimizer=lambda groups: torch.optim.SGD(groups, lr=0.01)))
