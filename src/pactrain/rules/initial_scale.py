@@ -71,7 +71,7 @@ def strengthen(model: nn.Module, batch: Any, loss: Loss, seed: int) -> bool:
             if layer is last or layer in done or not layer.weight.requires_grad:
                 return None
             done.add(layer)
-            bias = layer.forward(torch.zeros_like(args[0]))
+            bias: Tensor = layer.forward(torch.zeros_like(args[0]))
             signal = out - bias
             size = float(signal.square().mean().sqrt())
             if size == 0:
