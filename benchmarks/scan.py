@@ -67,7 +67,7 @@ def run(row: str, seed: int) -> dict[str, float]:
     model, data = problem.model(), problem.data(torch.arange(problem.rows))
     started = time.process_time()
     with (
-        mock.patch("pactrain.rules.presets.linearise", timed(linearise, "linearised")),
+        mock.patch("pactrain.rules.start_values.linearise", timed(linearise, "linearised")),
         mock.patch.object(PriorScan, "moment", timed(PriorScan.moment, "scan")),
         mock.patch("pactrain.certification.after_training.affordable_draws", return_value=1),
     ):

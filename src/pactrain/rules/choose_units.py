@@ -76,17 +76,15 @@ def find_units(model: nn.Module, problem: Problem, seed: int, *, free: bool = Fa
     if not (loss.of_outputs and x.is_floating_point() and x.ndim > 1 and _is_pair(problem.test)):
         return Units()
     model = getattr(model, "_orig_mod", model)  # nothing is to be compiled for a few rows
-    found = None
+    found = Units(nats=-math.log(UNSCALED))
     try:
         wanted = _wanted(model, x, y, loss, torch.Generator().manual_seed(seed))
         tried = (wanted, replace(wanted, target=1.0, degree=0), replace(wanted, inputs=None))
-        found = next((u for u in tried if u.taken and same_answers(u, model, batches, seed)), None)
+        found = next((u for u in tried if u.taken and same_answers(u, model, batches, seed)), found)
     except Refused as error:  # an assertion about the size of inputs, say
         what = "Inputs or targets far from the size of one were not scaled, as network or loss could not be tried in other units"
         gave_up(what, error, instead="they are trained on as they came")
-    if found is None:
-        return Units(nats=0.0 if free else -math.log(UNSCALED))
-    ready = model in TRAINED or _has_learned(model, batches, loss)
+    ready = found.taken and (model in TRAINED or _has_learned(model, batches, loss))
     return replace(found, ready=ready, nats=0.0 if free else found.nats)
 
 
@@ -110,8 +108,7 @@ def _wanted(model: nn.Module, x: Tensor, y: Tensor, loss: Loss, source: torch.Ge
     first, last = ends_of(model, torch.randn(TRIED, *x.shape[1:], generator=source).to(x))
     if isinstance(first, nn.Linear) and x.ndim > 2:  # after Flatten: a column for each number
         inputs = _of_inputs(_sizes(x.flatten(1)), wanted=degree > 0)
-    several = inputs is not None and len(inputs.unique()) > 1
-    count = numbers + (len(inputs) if several and inputs is not None else 1)
+    count = numbers + (1 if inputs is None or len(inputs.unique()) == 1 else len(inputs))
     price = count * math.log(2 * LARGEST + 1) - math.log((1 - UNSCALED) / 4)
     inputs = None if inputs is None or first is None else inputs.to(x)
     return Units(first, last, degree if last else 0, inputs, target if degree and last else 1.0, price)

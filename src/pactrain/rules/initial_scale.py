@@ -1,12 +1,10 @@
 """Initial weights through which hardly anything passes, made stronger before training.
 
-Through many layers without normalisation torch's usual initial weights pass on a third of the signal each: the scores of CNN13
-differ by 10⁻⁵ between images.  Plain training gets over that in some hundred steps.  Training with a prior centred at
-those weights does not, as the network would have to leave the prior before it can learn anything.  Such a network is started with
-every layer but its last scaled to pass on signals of unit size.
+Each of many layers without normalisation passes on about 40 % of the signal with torch's initial weights: the outputs of CNN13 differ by 10⁻⁵
+between images.  Plain training recovers within some hundred steps.  With a prior centred at those weights the network would have to leave the prior
+before it can learn anything, so every layer but the last is scaled to pass on signals of unit size.
 
-This is decided and measured with random inputs, of which only the shape is that of the data, so the prior stays independent
-of the data.
+The inputs are random and only have the shape of the data, so the prior stays independent of the data.
 """
 
 from typing import Any
@@ -65,17 +63,15 @@ def strengthen(model: nn.Module, batch: Any, loss: Loss, seed: int) -> bool:
             what = "Whether the initial weights pass on enough was not measured with random inputs"
             gave_up(what, error, instead="they are left as they are")
             return False
-        if not met or _deviation(met[1]) >= FAINT:
+        if not met or float(met[1].flatten(1).std(0).mean()) >= FAINT:
             return False
         last, done = met[0], set[nn.Module]()
 
-        def scale(layer: Any, _: Any, out: Tensor) -> Tensor | None:
+        def scale(layer: Any, args: Any, out: Tensor) -> Tensor | None:
             if layer is last or layer in done or not layer.weight.requires_grad:
                 return None
             done.add(layer)
-            bias = torch.zeros((), device=layer.weight.device) if layer.bias is None else layer.bias
-            if not isinstance(layer, nn.Linear):  # a convolution's outputs have their channels before their places
-                bias = bias.reshape(-1, *[1] * (layer.weight.ndim - 2))
+            bias: Tensor = layer.forward(torch.zeros_like(args[0]))
             signal = out - bias
             size = float(signal.square().mean().sqrt())
             if size == 0:
@@ -86,7 +82,3 @@ def strengthen(model: nn.Module, batch: Any, loss: Loss, seed: int) -> bool:
         with hooked((layer, scale) for layer in layers):
             model(noise)
     return True
-
-
-def _deviation(x: Tensor) -> float:
-    return float(x.flatten(1).std(0).mean())

@@ -13,7 +13,7 @@ from pactrain.problem.batches import Batches
 from pactrain.problem.losses import Loss
 from pactrain.problem.module_modes import trains_batch_norm
 from pactrain.rules.constants import LARGEST_CHANGE, NORMALISED_CHANGE, NORMALISED_KL_WEIGHT, STEP_IN_STDS
-from pactrain.rules.gamma.linear_leave_one_out import Strength, linearise
+from pactrain.rules.gamma.linear_leave_one_out import Linearised, linearise
 from pactrain.rules.knee import knee
 from pactrain.rules.rules import Rules
 
@@ -28,28 +28,23 @@ def start_std(rules: Rules, posterior: Posterior, bound: Unbounded) -> float:
     return max(found, rules.min_prior_std)
 
 
-def strength(rules: Rules, posterior: Posterior, batches: Batches, loss: Loss, seed: int) -> Strength | None:
+def strength(rules: Rules, posterior: Posterior, batches: Batches, loss: Loss, seed: int) -> Linearised | None:
     """How far the data may move the weights, from the linearised network; None where γ does not follow from it."""
     batch = next(iter(batches.ordered()))
     if rules.stds != "curvature" or rules.held == "gamma_max" or normalised_classes(posterior.model, loss, batch):
         return None
-    found = linearise(posterior, batches, loss, seed)
-    if found is None:
-        return None
-    classes = loss.names_classes(batch)
-    gain = found.class_gain() if classes else found.best_gain()
-    return Strength(gain / (2 * found.scale), classes, found.loss_at(gain))
+    return linearise(posterior, batches, loss, seed)
 
 
-def held_gamma(rules: Rules, found: Strength | None, std: float, *, normalised: int = 0) -> float:
+def held_gamma(rules: Rules, found: Linearised | None, std: float, *, normalised: int = 0) -> float:
     """The γ at which stage 1 is held, with a prior that starts at `std`; `normalised` is the number of examples for a network with BatchNorm
     that learns classes, 0 for others."""
-    gamma = rules.gamma_max
     if found is not None:
-        gamma = found.gamma_variance / (std * std)
-    elif normalised and rules.held != "gamma_max":
-        gamma = 1 / (NORMALISED_KL_WEIGHT * normalised)
-    return gamma if found is not None and not found.classes else min(rules.gamma_max, gamma)
+        gamma = found.first_gamma(std)
+        return min(rules.gamma_max, gamma) if found.classes else gamma
+    if normalised and rules.held != "gamma_max":
+        return min(rules.gamma_max, 1 / (NORMALISED_KL_WEIGHT * normalised))
+    return rules.gamma_max
 
 
 def rate(rules: Rules, std: float, posterior: Posterior, loss: Loss, batch: Any) -> float:

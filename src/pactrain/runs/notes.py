@@ -143,10 +143,10 @@ def _notes_on_memory(trained: Trained) -> list[str]:
     """Regression that fits its training examples far more closely than the linear network predicts left-out ones."""
     strength, stage1 = trained.start.strength, trained.trainer.progress.stage1
     fitted = stage1.get("train", {}).get("loss", math.inf)
-    if strength is None or strength.classes or not 0 <= fitted < MEMORISED * strength.left_out:
+    if strength is None or strength.classes or not 0 <= fitted < MEMORISED * (left_out := strength.first_left_out()):
         return []
     return [
-        f"The training rows have been memorised: their loss is {fitted / strength.left_out:.1g} of the one estimated for rows that are left out. "
+        f"The training rows have been memorised: their loss is {fitted / left_out:.1g} of the one estimated for rows that are left out. "
         "How strongly to regularise cannot be told from this data, as with many irrelevant columns beside few rows; fewer columns or more rows may "
         "predict better."
     ]

@@ -15,7 +15,7 @@ from pactrain.problem.read import Problem
 from pactrain.problem.untrained import Untrained, look_at_data, shapes_named, training_mode
 from pactrain.rules.choose_units import Scaled
 from pactrain.rules.constants import EXAMPLES, SCAN_SHARE
-from pactrain.rules.gamma.linear_leave_one_out import Strength
+from pactrain.rules.gamma.linear_leave_one_out import Linearised
 from pactrain.rules.gamma.trained_leave_one_out import LeftOut
 from pactrain.rules.gamma.walk import leave_out
 from pactrain.rules.initial_scale import strengthen
@@ -55,7 +55,7 @@ class Start:
     prior: Prior
     untrained: Untrained
     seconds: float
-    strength: Strength | None
+    strength: Linearised | None
     strengthened: bool
     buffers: dict[str, Tensor]
     before: int = 0

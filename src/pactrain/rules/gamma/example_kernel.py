@@ -12,7 +12,7 @@ Any other network has a backward pass for each example, and some of its weights,
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from pactrain.distributions.posterior import Posterior
 from pactrain.problem.batches import Batches
 from pactrain.problem.losses import Loss, per_example
-from pactrain.problem.module_modes import batch_norms, estimate_batch_norm, evaluating, hooked, restored_values
+from pactrain.problem.module_modes import batch_norms, estimate_batch_norm, evaluating, hooked, restored_buffers
 from pactrain.rules.constants import EXAMPLES
 from pactrain.runtime.gave_up import Refused, gave_up, refusing
 from pactrain.runtime.seeds import derive
@@ -76,9 +76,11 @@ class Examples:
 
     @contextmanager
     def still(self) -> Iterator[None]:
-        """Inside the block the network treats every example by itself, and the same way each time."""
+        """Inside the block the network treats every example by itself, and the same way each time: BatchNorm, which mixes the rows of a
+        batch, has statistics of the data."""
         model = self.posterior.model
-        with _independent_rows(model, self.batches, self.loss), evaluating(model):
+        with restored_buffers(model) if batch_norms(model) else nullcontext(), evaluating(model):
+            estimate_batch_norm(model, self.batches.ordered(), self.loss)
             yield
 
     def kernel(self, value: Value, *, in_stds: bool = False) -> tuple[Tensor, Tensor]:
@@ -174,14 +176,3 @@ def _inner_products(rows: Tensor) -> Tensor:
         exact = part.double()
         total.addmm_(exact, exact.T)
     return total
-
-
-@contextmanager
-def _independent_rows(model: nn.Module, batches: Batches, loss: Loss) -> Iterator[None]:
-    """BatchNorm mixes the rows of a batch; statistics of the data, put back afterwards, keep them apart."""
-    if not batch_norms(model):
-        yield
-        return
-    with restored_values(model.buffers()):
-        estimate_batch_norm(model, batches.ordered(), loss)
-        yield

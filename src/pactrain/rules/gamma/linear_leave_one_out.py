@@ -11,7 +11,7 @@ says how much of a residual its own example may explain; it has no units, whatev
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -34,37 +34,32 @@ losses that may be negative, whose gradient does not vanish at the smallest."""
 
 
 @dataclass(frozen=True)
-class Strength:
-    """How far the data may move the weights, as the linear network sees it.
-
-    Attributes:
-        gamma_variance: γ times the prior's variance.
-        classes: True for classification.
-        left_out: Loss of left-out examples there.
-    """
-
-    gamma_variance: float
-    classes: bool
-    left_out: float
-
-
-@dataclass(frozen=True)
 class Linearised:
-    """The kernel's scale, and the loss of left-out examples at each gain."""
+    """The kernel's scale, and the loss of left-out examples at each gain: how far the data may move the weights."""
 
     scale: float  # K̄
     untrained: float
     left_out: tuple[float, ...]  # at each of GAINS
     errors: tuple[float, ...]  # standard error of its difference to the smallest of them
+    classes: bool = False  # whether these are losses of classification
+
+    @property
+    def gain(self) -> float:
+        """The gain at which training begins."""
+        return self.class_gain() if self.classes else self.best_gain()
 
     def best_gain(self) -> float:
         """The least gain at which left-out examples are predicted as well as at any, by one standard error."""
         best = min(self.left_out)
         return next(float(g) for g, v, e in zip(GAINS, self.left_out, self.errors, strict=True) if v - e <= best)
 
-    def loss_at(self, gain: float) -> float:
-        """The left-out loss at a gain."""
-        return float(np.interp(gain, GAINS, self.left_out))
+    def first_gamma(self, prior_std: float) -> float:
+        """The γ of that gain."""
+        return self.gain / (2 * self.scale) / (prior_std * prior_std)
+
+    def first_left_out(self) -> float:
+        """The left-out loss at that gain."""
+        return float(np.interp(self.gain, GAINS, self.left_out))
 
     def class_gain(self) -> float:
         """For classification the least gain from `CLASS_GAIN` on that has `CLASS_SHARE` of the fall in loss; no more than the best."""
@@ -91,7 +86,8 @@ def linearise(posterior: Posterior, batches: Batches, loss: Loss, seed: int) -> 
     losses = losses - losses.min().clamp(max=0.0)
     losses = losses.clamp(min=(SMALLEST_SHIFTED if negative else SMALLEST_LOSS) * float(losses.mean()) + 1e-300)
     residuals = losses.sqrt()
-    return leave_out_curve((kernel / (4 * residuals[:, None] * residuals)).cpu(), residuals.cpu())
+    found = leave_out_curve((kernel / (4 * residuals[:, None] * residuals)).cpu(), residuals.cpu())
+    return replace(found, classes=loss.names_classes(examples.shown[0][0]))
 
 
 def _not_measured(why: Exception | str) -> None:
