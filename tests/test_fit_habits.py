@@ -94,8 +94,12 @@ def test_seeds_optimisers_and_devices_of_the_wrong_kind() -> None:
         refused(r"must be a function from parameter groups .* lambda groups: torch.optim.SGD", optimizer=optimizer)
     refused("have no float64", device="mps")
     refused("use 'bf16' or 'fp32'", precision="fp16")
-    refused("whole number of pieces", accumulate=0)
+    for pieces in (0, 2.0, True):
+        refused("accumulate=.* must be a whole number", accumulate=pieces)
     refused("above zero", clip_norm=0.0)
+    refused("above zero", clip_norm="1")
+    for metrics in ("f1", ["f1"], {"f1": 1}):
+        refused("must be functions by name", metrics=metrics)
     refused("whose bound needs whole batches", accumulate=2, preset="paper")
 
 
@@ -110,7 +114,7 @@ def test_seeds_and_numbers_of_numpy(tmp_path: Path) -> None:
     assert pactrain.certify(plain.posterior, rows(), draws=20, seed=numpys[1]).seed == 3
 
 
-@pytest.mark.parametrize("options", [{"precision": "bf16"}, {"accumulate": 3}, {"clip_norm": 1e6}])
+@pytest.mark.parametrize("options", [{"precision": "bf16"}, {"accumulate": np.int64(3)}, {"clip_norm": 1e6}])
 def test_the_way_of_computing_hardly_changes_what_is_learned(options: dict[str, Any]) -> None:
     plain, other = (pactrain.fit(build("mlp"), rows(300), budget="30 epochs", **o) for o in ({}, options))
     assert other.metrics["train"]["loss"] == pytest.approx(plain.metrics["train"]["loss"], rel=0.05)
@@ -150,3 +154,16 @@ def test_a_compiled_network_learns_the_same() -> None:
     results = [pactrain.fit(m, rows(96), budget="10 epochs") for m in (plain, compiled)]
     assert torch.allclose(weights(plain), weights(inner), atol=1e-4)
     assert results[0].metrics["train"]["accuracy"] == results[1].metrics["train"]["accuracy"]
+
+
+def test_rows_given_as_two_arguments_are_answered() -> None:
+    with pytest.raises(TypeError, match=r"these are 3: data: fit\(model, \(X, y\)\)"):
+        pactrain.fit(build("mlp"), *rows())
+
+
+def test_nested_lists_are_rows_and_named_inputs_come_in_batches() -> None:
+    x, y = rows(30)
+    plain, nested = (pactrain.fit(build("mlp"), data, budget="1 epoch") for data in ((x, y), (x.tolist(), y.tolist())))
+    assert torch.allclose(weights(plain.model), weights(nested.model))
+    with pytest.raises(PactrainError, match="a pair of named inputs and a target; pass a DataLoader"):
+        pactrain.fit(build("keywords"), ({"left": x[:, :3], "right": x[:, 3:]}, y), budget="1 epoch")

@@ -29,13 +29,13 @@ from pactrain.training.options import (
 from pactrain.training.session import reading, session
 from pactrain.training.start import look_at_start
 from pactrain.training.train import train
-from pactrain.training.unknown_options import refuse
+from pactrain.training.unknown_options import ROWS, UnknownOption, refuse
 
 __all__ = ["Result", "fit"]
 
 
 def fit(
-    model: nn.Module, data: Any, *,
+    model: nn.Module, data: Any, *more: Any,
     loss: str | AnyLoss | None = None, prior: str | Prior = "layer", bound: str = "auto", preset: str | Rules = "auto",
     delta: float = 0.05, test: Any = None, calibration: Any = None, device: str | torch.device = "auto", seed: int = 0,
     budget: str | float | Budget | None = None, prior_data: float = 0.0, optimizer: OptimizerFactory | None = None,
@@ -51,6 +51,7 @@ def fit(
         data: `(X, y)`, a Dataset, a DataLoader, any re-iterable of batches, or a torch-geometric `Data`, whose train_mask (or
             all labelled nodes) is trained on. `pactrain.augmented((X, y))` flips and crops images; `Described` (in
             `pactrain.certification.before_training`) states reasons why the certificate's assumptions may not hold.
+        *more: Refused: X and y are one pair.
         loss: A name (see `pactrain.problem.named_losses.LOSSES`), a loss of torch such as `nn.CrossEntropyLoss(weight=w)`, or a
             function `loss(output, target)` or `loss(predict, batch)` that returns one loss per example. By default: cross-entropy
             for classes, binary cross-entropy for one or several 0/1 targets, mse for amounts.
@@ -94,7 +95,9 @@ def fit(
         >>> fit(nn.Linear(3, 2), (X, (X[:, 0] > 0).long())).metrics["train"]["accuracy"] > 0.9
         True
     """
-    refuse(unknown, known=[name for name in fit.__annotations__ if name not in ("model", "data", "return", "unknown")])
+    if more:
+        raise UnknownOption(f"fit takes two arguments without a name, and these are {2 + len(more)}: {ROWS}")
+    refuse(unknown, known=fit.__kwdefaults__)
     options = Options(
         prior=prior, bound="kl" if (bound, certificate) == ("auto", "recursive") else bound, preset=preset, delta=delta, device=device, seed=seed, budget=budget,
         prior_data=prior_data, optimizer=optimizer, callbacks=callbacks, progress=progress, out=out, resume=resume,

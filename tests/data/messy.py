@@ -95,6 +95,8 @@ def files() -> Iterator[Messy]:
     yield csv("decimal_commas", [european(value) for value in numbers("{:,.2f}")], number)
     yield csv("percents", [f"{value:.1f}%" for value in SIGNAL], number)
     yield csv("prices", numbers("${:,.2f}"), number)
+    yield csv("losses", [f"({-value:.2f})" if value < 0 else f"{value:.2f}" for value in SIGNAL], number)
+    yield csv("three_ways", [f"{d:{('%Y-%m-%d', '%d.%m.%Y', '%b %d, %Y')[i % 3]}}" for i, d in enumerate(DATES)], left)
     yield csv("gaps", [("-", "n/a", f"{value:.2f}")[min(i % 10, 2)] for i, value in enumerate(SIGNAL)], number)
     yield csv("truth", [None if i % 11 == 0 else bool(i % 3) for i in range(ROWS)], number)
     yield csv("durations", [f"{i % 5:02}:{i % 60:02}:10" for i in range(ROWS)], ("duration", None))
@@ -104,6 +106,7 @@ def files() -> Iterator[Messy]:
     yield csv("utf16", SIGNAL**2, number, encoding="utf-16")
     yield Messy("gzipped.csv.gz", _gzipped, number)
     yield csv("no_targets", SIGNAL**2, number, target=[None if i % 8 == 0 else f"{i % 2}" for i in range(ROWS)])
+    yield csv("target_of_ones", SIGNAL**2, number, target=(SIGNAL > 0).astype(float))
     yield csv("target_of_numbers", SIGNAL**2, number, target=[european(v) for v in numbers("{:,.2f}")])
     yield parquet("decimals", [decimal.Decimal(f"{value:.3f}") for value in SIGNAL], number)
     yield parquet("dates", DATES, DATE)
@@ -113,4 +116,9 @@ def files() -> Iterator[Messy]:
     yield parquet("target_of_decimals", SIGNAL**2, number, target=[decimal.Decimal(f"{v:.3f}") for v in SIGNAL])
     x, labels = G.normal(size=(ROWS, 3, 2)), np.arange(ROWS) % 3
     yield npz("keras", x_train=x[:60], y_train=labels[:60], x_test=x[60:], y_test=labels[60:])
+    yield npz(
+        "keras_one_hot", x_train=x[:60], y_train=np.eye(3)[labels[:60]], x_test=x[60:], y_test=np.eye(3)[labels[60:]]
+    )
+    yield npz("keras_column", x_train=x[:60], y_train=labels[:60, None], x_test=x[60:], y_test=labels[60:, None])
+    yield npz("train_only", x_train=x, y_train=labels)
     yield npz("plain", X=x, y=labels)

@@ -166,3 +166,22 @@ def test_a_certificate_of_groups_claims_nothing(tmp_path: Path) -> None:
     assert "rows of one group depend on each other" in shell(tmp_path, *words)
     certificate = json.loads((tmp_path / "run" / "certificate.json").read_text())
     assert {statement["label"] for statement in certificate["statements"]} == {"heuristic"}
+
+
+@pytest.mark.parametrize("name", ["target_of_ones.csv", "keras_one_hot.npz", "keras_column.npz", "train_only.npz"])
+def test_targets_of_classes_in_other_spellings(tmp_path: Path, name: str) -> None:
+    FILES[name].write(tmp_path / name)
+    task = load(str(tmp_path / name), Columns(target=FILES[name].target))
+    classes = ("0", "1") if name == "target_of_ones.csv" else ("0", "1", "2")
+    assert task.encoder.classes == classes
+    assert set(task.y_train) == set(range(len(classes)))
+
+
+def test_losses_in_brackets_are_below_zero_and_dates_in_several_ways_are_named(tmp_path: Path) -> None:
+    for name in ("losses.csv", "three_ways.csv"):
+        FILES[name].write(tmp_path / name)
+    task = load(str(tmp_path / "losses.csv"), Columns(target="y"))
+    (mess,) = (part for part in task.encoder.numeric if part.name == "mess")
+    assert mess.mean == pytest.approx(SIGNAL.mean(), abs=0.3)
+    told = columns_in_short(load(str(tmp_path / "three_ways.csv"), Columns(target="y")).encoder)
+    assert "mess (dates written in several ways; write them in one)" in told

@@ -65,3 +65,10 @@ def test_what_cannot_be_told_is_asked_for() -> None:
     for wrong in (3, nn.Linear, ["mse"]):
         with pytest.raises(PactrainError, match="must be one of cross_entropy"):
             as_loss(wrong, rows(), build("mlp"))  # type: ignore[arg-type]
+
+
+def test_a_loss_that_puts_every_row_beside_every_other_is_refused() -> None:
+    with pytest.raises(PactrainError, match=r"\(2, 1\) and target \(2,\) were broadcast.*output.squeeze\(1\)"):
+        as_loss(
+            lambda output, target: (output - target).square(), (rows()[0], torch.zeros(len(rows()[0]))), nn.Linear(6, 1)
+        )

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pandas
 import pytest
 import torch
 import torch.nn.functional as F
@@ -76,3 +77,32 @@ def test_weights_that_do_not_fit() -> None:
     refused("none below zero", sample_weight=-torch.ones(96))
     with pytest.raises(PactrainError, match="multiply the losses"):
         pactrain.fit(build("mlp"), [(X, Y)], sample_weight=torch.ones(96))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"class_weight": {"a": 5.0}}, "classes are numbered from 0"),
+        ({"class_weight": {-1: 5.0}}, "classes are numbered from 0"),
+        ({"class_weight": [0.0, 0.0, 0.0]}, "class_weight must be a vector of finite numbers"),
+        ({"sample_weight": "balanced"}, "sample_weight must hold numbers"),
+        ({"sample_weight": torch.ones(96, 1)}, r"its shape is \(96, 1\)"),
+    ],
+)
+def test_weights_of_the_wrong_kind(options: Any, words: str) -> None:
+    with pytest.raises(PactrainError, match=words):
+        pactrain.fit(build("mlp"), (X, Y), budget="1 epoch", **options)
+
+
+def test_weights_of_any_container_and_of_ignored_pixels() -> None:
+    weights = torch.rand(96, generator=torch.Generator().manual_seed(1))
+    series = pandas.Series(weights.numpy(), index=range(5, 101))
+    results = [pactrain.fit(build("mlp"), (X, Y), budget="2 epochs", sample_weight=w) for w in (weights, series)]
+    assert results[0].metrics["train"] == results[1].metrics["train"]
+    with pytest.raises(PactrainError, match="class weights need one class per example, not probabilities"):
+        pactrain.fit(build("mlp"), (X, F.one_hot(Y, 3) * 0.4 + 0.2), loss="cross_entropy", class_weight=[1.0, 2.0, 3.0])
+    pixels = torch.stack([Y, torch.full_like(Y, 255)], 1)
+    loss = nn.CrossEntropyLoss(ignore_index=255)
+    model = nn.Sequential(nn.Linear(6, 6), nn.Unflatten(1, (3, 2)))
+    result = pactrain.fit(model, (X, pixels), loss=loss, class_weight=[1.0, 2.0, 3.0], budget="2 epochs")
+    assert result.metrics["train"]["accuracy"] > 0.2

@@ -48,6 +48,8 @@ def test_what_is_one_of_ours_is_ours(given: Any, name: str) -> None:
         (nn.HuberLoss(delta=0.3), LOGITS, FLAGS),
         (nn.SmoothL1Loss(beta=0.3), LOGITS, FLAGS),
         (nn.PoissonNLLLoss(), LOGITS, FLAGS),
+        (nn.SoftMarginLoss(), LOGITS, 2 * FLAGS - 1),
+        (nn.MultiLabelSoftMarginLoss(), SCORES, (SCORES > 0.1).float()),
     ],
 )
 def test_the_settings_are_kept_and_each_example_has_its_own_value(given: Any, output: Tensor, target: Tensor) -> None:
@@ -89,7 +91,27 @@ def test_probabilities_are_wrong_below_a_half() -> None:
 
 
 def test_other_functions_of_torch_are_refused_and_own_ones_left_alone() -> None:
-    with pytest.raises(PactrainError, match="relu is not known as a loss"):
+    with pytest.raises(PactrainError, match="relu is no loss of an output and a target alone"):
         from_torch(F.relu)
     assert from_torch(lambda output, target: output) is None
     assert from_torch(None) is None
+
+
+def test_a_divergence_is_summed_over_its_classes() -> None:
+    shares = torch.randn(6, 3, generator=G).softmax(1)
+    for given in (nn.KLDivLoss(reduction="batchmean"), F.kl_div):
+        loss = from_torch(given)
+        assert loss is not None
+        losses, errors = loss.with_score(nn.Identity(), (SCORES.log_softmax(1), shares))
+        expected = F.kl_div(SCORES.log_softmax(1), shares, reduction="batchmean")
+        torch.testing.assert_close(losses.mean(), expected)
+        assert errors is not None
+        assert errors.tolist() == (SCORES.argmax(1) != shares.argmax(1)).double().tolist()
+
+
+@pytest.mark.parametrize(
+    "given", [nn.GaussianNLLLoss(), F.gaussian_nll_loss, nn.CTCLoss(), nn.CosineEmbeddingLoss(), nn.TripletMarginLoss]
+)
+def test_losses_of_more_than_an_output_and_a_target_are_asked_for(given: Any) -> None:
+    with pytest.raises(PactrainError, match=r"of an output and a target alone; write a function of both"):
+        from_torch(given)

@@ -1,5 +1,7 @@
 """The loss that is usual for an output and a target; what cannot be guessed is asked for."""
 
+import copy
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -46,6 +48,66 @@ def test_a_sigmoid_at_the_end_gives_probabilities() -> None:
     loss = chosen(1, FLAG.float(), nn.Sigmoid())
     assert loss.probabilities is not None
     assert loss.probabilities(torch.tensor([0.3])).tolist() == pytest.approx([0.3])
+
+
+class Functional(nn.Module):
+    """A network whose last function is no module, and whose last module is not its last function."""
+
+    def __init__(self, outputs: int) -> None:
+        super().__init__()
+        self.layer, self.gate = nn.Linear(6, outputs), nn.Sigmoid()
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = self.layer(self.gate(x))
+        return hidden.softmax(1) if hidden.shape[1] > 1 else hidden.sigmoid().squeeze(1)
+
+
+def test_the_last_function_tells_what_outputs_are() -> None:
+    assert as_loss(None, (X, FLAG.float()), Functional(1)).name == "BCELoss"
+    gated = nn.Sequential(nn.Linear(6, 1))
+    gated.unused = nn.Sigmoid()  # a later module that the network does not end in
+    gated.forward = lambda x: gated[0](x)  # type: ignore[method-assign]
+    assert as_loss(None, (X, FLAG.float()), gated).name == "binary_cross_entropy"
+
+
+@pytest.mark.parametrize("target", [CLASSES, F.one_hot(CLASSES, 3).float()])
+def test_a_softmax_at_the_end_gives_probabilities(target: Tensor) -> None:
+    model = Functional(3)
+    loss = as_loss(None, (X, target), model)
+    torch.testing.assert_close(loss(model, (X, target)), F.nll_loss(model(X).log(), CLASSES, reduction="none"))
+    logits = nn.Linear(6, 3)
+    chances = nn.Sequential(copy.deepcopy(logits), nn.Softmax(1))
+    plain, result = (pactrain.fit(m, (X, target), budget="9 epochs") for m in (logits, chances))
+    assert result.metrics["train"]["nll"] == pytest.approx(plain.metrics["train"]["nll"], rel=1e-4)
+    torch.testing.assert_close(torch.tensor(result.predict(X).probabilities), chances(X).detach().double())
+
+
+@pytest.mark.parametrize(
+    ("last", "loss", "words"),
+    [
+        (nn.Softmax(1), "cross_entropy", "ends in a softmax and cross_entropy computes another one"),
+        (nn.Softmax(1), nn.CrossEntropyLoss(label_smoothing=0.1), "ends in a softmax"),
+        (nn.Sigmoid(), nn.BCEWithLogitsLoss(), r"ends in a sigmoid .* pass loss=nn.BCELoss\(\)"),
+        (nn.Identity(), nn.NLLLoss(), r"takes logarithms of probabilities, .* end in nn.LogSoftmax\(1\)"),
+        (nn.Identity(), nn.BCELoss(), r"takes probabilities, .* or pass loss=nn.BCEWithLogitsLoss\(\)"),
+    ],
+)
+def test_outputs_that_are_not_what_the_loss_takes(last: nn.Module, loss: pactrain.Loss, words: str) -> None:
+    torch.manual_seed(0)
+    labels = isinstance(loss, (nn.BCELoss, nn.BCEWithLogitsLoss))
+    with pytest.raises(DataError, match=words):
+        as_loss(loss, (X, (X[:, :3] > 0).float() if labels else CLASSES), nn.Sequential(nn.Linear(6, 3), last))
+
+
+def test_classes_as_floats_shares_and_signs_are_asked_about() -> None:
+    for target, outputs, words in (
+        (CLASSES.float(), 3, r"whole numbers, .* pass y.long\(\)"),
+        (X[:, :3].softmax(1), 3, "shares that add up to 1 .* loss='cross_entropy'"),
+        (2 * FLAG.float() - 1, 1, "-1 and 1 .* write 0 for -1"),
+    ):
+        with pytest.raises(DataError, match=words):
+            chosen(outputs, target)
+        assert as_loss("mse", (X, target), nn.Linear(6, outputs)).name == "mse"
 
 
 def test_counts_beside_one_output_are_asked_about() -> None:

@@ -23,8 +23,9 @@ def test_the_limit_is_the_order_statistic() -> None:
     assert Calibration(scores, "rows").limits(0.9)[0] == 18  # ⌈20 · 0.9⌉
     assert Calibration(scores, "rows").limits(0.95)[0] == 19
     assert np.isinf(Calibration(scores, "rows").limits(0.96)[0])  # twenty rows cannot say more
-    with pytest.raises(PactrainError, match="strictly between 0 and 1"):
-        Calibration(scores, "rows").limits(1.0)
+    for coverage in (1.0, "0.9"):
+        with pytest.raises(PactrainError, match="strictly between 0 and 1"):
+            Calibration(scores, "rows").limits(coverage)  # type: ignore[arg-type]
     assert Calibration(scores, "rows", ("rows depend",)).guarantee(0.9).startswith("heuristic: ")
 
 
@@ -141,3 +142,27 @@ def test_quantile_networks_are_conformalised() -> None:
     lower, upper = conformal_quantiles((ends[0][0], ends[1][0], y[200:600]), (ends[0][1], ends[1][1]), coverage=0.9)
     truth = y[600:].numpy()
     assert 0.85 < ((lower <= truth) & (truth <= upper)).mean() < 0.95
+
+
+def test_one_label_has_sets_and_several_are_refused() -> None:
+    torch.manual_seed(0)
+    x = torch.randn(900, 3)
+    label = x[:, 0] + 0.5 * torch.randn(900) > 0
+    result = pactrain.fit(
+        nn.Linear(3, 1), (x[:300], label[:300]), test=(x[300:600], label[300:600, None].float()), budget="10 epochs"
+    )
+    found = result.predict(x[600:], coverage=0.9)
+    assert found.sets is not None
+    assert found.sets.shape == (300, 2)
+    held = found.sets[np.arange(300), label[600:].long().numpy()].mean()
+    assert 0.83 < held < 0.97
+    assert found.guarantee.startswith("certified: 90 % coverage from 300 test rows")
+    labels = (x[:, :2] > 0).float()
+    several = pactrain.fit(nn.Linear(3, 2), (x[:300], labels[:300]), test=(x[300:], labels[300:]), budget="2 epochs")
+    with pytest.raises(PactrainError, match="not several labels"):
+        several.predict(x[:5], coverage=0.9)
+
+
+def test_a_guarantee_says_when_rows_are_too_few() -> None:
+    assert "every interval is infinite" in Calibration(torch.rand(8, 1), "rows").guarantee(0.9)
+    assert "infinite" not in Calibration(torch.rand(9, 1), "rows").guarantee(0.9)

@@ -125,3 +125,14 @@ def test_one_logit_and_tokens() -> None:
     assert tokens.values.shape == (40, 5)
     assert tokens.probabilities is not None
     np.testing.assert_allclose(tokens.probabilities.sum(-1), 1)
+
+
+def test_inputs_that_the_network_does_not_take(classifier: pactrain.Result) -> None:
+    for rows, words in (
+        (X[0], r"of shape \(3,\) \(rows first, a single one as X\[None\]\): 3 rows gave 2 answers"),
+        (X[:, :2], r"of shape \(60, 2\) .* cannot be multiplied"),
+        (X.to_sparse(), "sparse tensor"),
+        (torch.utils.data.TensorDataset(X, CLASSES), "without targets"),
+    ):
+        with pytest.raises(DataError, match=words):
+            classifier.predict(rows)

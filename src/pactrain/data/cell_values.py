@@ -1,6 +1,6 @@
 """How the cells of a column are read as numbers, dates or durations: decided once per column, then applied to new rows.
 
-Numbers may be written 1234.5, 1,234.5, 1.234,5, 3,5, 12% or $12.  Dates may be written in any of `DAYS`, with or without a
+Numbers may be written 1234.5, 1,234.5, 1.234,5, 3,5, 12%, $12 or (12).  Dates may be written in any of `DAYS`, with or without a
 time of day.  Durations are what pandas reads as such (01:23:45, 2 days, 1h 30m).  Everything else is text.
 """
 
@@ -201,6 +201,7 @@ def _numbers(column: "pd.Series[Any]", form: str) -> "pd.Series[Any]":
     if is_number(column):
         return column.astype("float64")
     texts = column.astype("str").str.strip().str.lower().replace({"true": "1", "false": "0"})
+    texts = texts.str.replace(r"^\((.+)\)$", r"-\1", regex=True)  # as accountants write losses
     texts = texts.str.removesuffix("%").str.strip(" $€£")
     texts = texts.str.replace(r"(?<=\d)[\s'](?=\d{3})", "", regex=True)  # 1 234 and 1'234
     texts = texts.where(texts.str.fullmatch(WRITTEN[form]))

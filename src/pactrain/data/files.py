@@ -30,6 +30,9 @@ NEWLINE, RETURN, QUOTE = b'\n\r"'
 SNIFFED = 50
 """Lines of which the separator is found."""
 
+TARGETS = ("y", "Y", "target", "label", "labels")
+"""Names of the array that is predicted, in this order."""
+
 TEST_ROW = "pactrain: test row"
 """Column that says which rows of a file in Keras' layout are its own test rows."""
 
@@ -206,8 +209,10 @@ def _read_npz(path: Path) -> pd.DataFrame:
     train, test = parts["_train"], parts["_test"]
     if len(train) + len(test) < len(arrays) or not train:
         return _columns(arrays, path)
-    frame = _columns(train, path).assign(**{TEST_ROW: False})
-    return pd.concat([frame, _columns(test, path).assign(**{TEST_ROW: True})], ignore_index=True) if test else frame
+    if not test:
+        return _columns(train, path)
+    both = _columns(train, path).assign(**{TEST_ROW: False}), _columns(test, path).assign(**{TEST_ROW: True})
+    return pd.concat(both, ignore_index=True)
 
 
 def _columns(arrays: dict[str, Any], path: Path) -> pd.DataFrame:
@@ -217,10 +222,17 @@ def _columns(arrays: dict[str, Any], path: Path) -> pd.DataFrame:
     columns: list[tuple[str, Any]] = []
     for name, array in arrays.items():
         flat = array.reshape(len(array), -1)
+        if name in TARGETS and _is_one_hot(flat):
+            flat = flat.argmax(1)[:, None]
         several = flat.shape[1] > 1
         columns += [(f"{name}{i}" if several else name, flat[:, i]) for i in range(flat.shape[1])]
     _check_header([name for name, _ in columns], path)
     return pd.DataFrame(dict(columns))
+
+
+def _is_one_hot(rows: NDArray[Any]) -> bool:
+    """True if every row holds a single one and zeros, as Keras writes classes."""
+    return rows.shape[1] > 1 and bool(np.isin(rows, (0, 1)).all()) and bool((np.count_nonzero(rows, axis=1) == 1).all())
 
 
 def _check_header(header: list[Any], path: Path) -> None:

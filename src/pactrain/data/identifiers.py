@@ -1,6 +1,7 @@
 """Finding columns that cannot help to predict new rows: identifiers, names, row numbers, free text."""
 
 import re
+import warnings
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,8 @@ def why_left_out(column: "pd.Series[Any]", reading: Reading | None) -> str | Non
         different = present.astype("str").nunique()
         if len(present) < FEW_ROWS or different <= len(present) / 2:
             return None
+        if _are_dates(present):
+            return "dates written in several ways; write them in one"
         words = np.mean([len(text.split()) for text in present.astype("str")])
         return (
             "free text; --text reads it"
@@ -38,6 +41,14 @@ def why_left_out(column: "pd.Series[Any]", reading: Reading | None) -> str | Non
     if is_named_identifier(column):
         return "an identifier"
     return "row numbers" if _counts_rows(reading.tried(column)) else None
+
+
+def _are_dates(texts: "pd.Series[Any]") -> bool:
+    """True if each of the first cells is a date in some spelling."""
+    first = texts.iloc[:FEW_ROWS].astype("str")
+    with warnings.catch_warnings(action="ignore"):
+        read = pd.to_datetime(first, format="mixed", errors="coerce", utc=True)
+    return bool(first.str.contains(r"\d{4}").all() and read.notna().all())
 
 
 def is_named_identifier(column: "pd.Series[Any]") -> bool:

@@ -13,7 +13,7 @@ from pactrain.certification.statement import Caveat
 from pactrain.data.cell_values import each_value, is_missing, is_number, reading_of, row_number
 from pactrain.data.encoder import Kind, LeftOut, category
 from pactrain.data.encoder_fit import fit_encoder
-from pactrain.data.files import TEST_ROW, ending, read_frame
+from pactrain.data.files import TARGETS, TEST_ROW, ending, read_frame
 from pactrain.data.task import ENCODED, STRATIFIED, Task, fitting_rows, split_rows, task_of
 from pactrain.runtime.errors import DataError, did_you_mean
 
@@ -103,7 +103,7 @@ def _checked(frame: pd.DataFrame, asked: Columns, path: Path) -> Columns:
     """What was asked for, the target found where it can be; raises DataError for columns that are not there."""
     target = asked.target
     if target is None and ending(path) == ".npz":
-        target = next((name for name in ("y", "Y", "target", "label", "labels") if name in frame.columns), None)
+        target = next((name for name in TARGETS if name in frame.columns), None)
     if target is None:
         raise DataError(f"say which column is to be predicted: --target NAME; {path.name} has {_listed(frame.columns)}")
     others = (*asked.drop, *asked.keep, *asked.text, *filter(None, (asked.group, asked.time)))
@@ -182,7 +182,7 @@ def _moments(column: "pd.Series[Any]") -> NDArray[Any]:
 def _kind(column: "pd.Series[Any]") -> Kind:
     if is_number(column):
         whole = pd.api.types.is_integer_dtype(column) and column.nunique() <= MAX_CLASSES_OF_INTEGERS
-        return "classification" if whole or pd.api.types.is_bool_dtype(column) else "regression"
+        return "classification" if whole or column.isin((0, 1)).all() else "regression"
     reading = reading_of(column, "the target")
     truth = column.dtype == object and column.map(lambda value: isinstance(value, bool)).all()
     return "classification" if truth or reading is None or reading.kind == "date" else "regression"

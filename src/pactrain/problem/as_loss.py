@@ -78,8 +78,9 @@ def _own(function: Callable[..., Any], batch: Any, model: nn.Module) -> Loss:
     if output is None:
         return CallableLoss.of(function)
     in_order = _reversed(function) if _is_keras(function) else function
+    target = target_of(batch)[: len(output)]
     try:
-        values = refusing(in_order)(output, target_of(batch)[: len(output)])
+        values, alone = (refusing(in_order)(output[:rows].detach(), target[:rows]) for rows in (len(output), 1))
     except (Refused, PactrainError) as error:
         raise PactrainError(
             f"the loss {name} can be called neither as loss(predict, batch) ({why}) nor as loss(output, target) ({error}), "
@@ -90,6 +91,11 @@ def _own(function: Callable[..., Any], batch: Any, model: nn.Module) -> Loss:
         raise PactrainError(
             f"the loss {name} of {len(output)} rows is {shape}; it must return a vector with one loss per example "
             "(reduction='none'), because the bound counts examples and looks at their spread"
+        )
+    if values.shape[1:] != alone.shape[1:]:
+        raise PactrainError(
+            f"the loss {name} of {len(output)} rows has the shape {tuple(values.shape)}: its output {tuple(output.shape)} and target "
+            f"{tuple(target.shape)} were broadcast, every row beside every other; bring them to one shape, as in output.squeeze(1)"
         )
     return Loss(f"own_{name}", in_order, None)
 

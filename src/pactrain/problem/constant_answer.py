@@ -138,7 +138,7 @@ class _Tried:
 
         def at(dtype: torch.dtype) -> list[Tensor]:
             tables = [self._losses(o.to(every.device, dtype).expand(number, -1), every) for o in outputs]
-            return [self.loss.rows(table[target.clamp(min=0)], target) for table in tables]
+            return [self.loss.rows(table[target.clamp(0, number - 1)], target) for table in tables]
 
         return self._first([partial(at, dtype) for dtype in self._dtypes()])
 

@@ -2,8 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Integral
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -81,12 +83,10 @@ def weigh_rows(batches: Batches, weight: Any | None, loss: Loss) -> None:
             "loss(predict, batch) of your own, multiply the losses by the weights"
         )
     first = table.tensors[0]
-    values = torch.ones(len(table), device="cpu") if weight is None else torch.as_tensor(weight, device="cpu").detach()
-    if values.shape != (len(table),):
+    values = torch.ones(len(table), device="cpu") if weight is None else _weights("sample_weight", weight)
+    if len(values) != len(table):
         raise DataError(f"sample_weight has shape {tuple(values.shape)}; there are {len(table)} training rows")
-    if not bool((values >= 0).all()) or not bool(values.isfinite().all()) or not bool((values > 0).any()):
-        raise DataError("sample_weight must hold finite numbers, none below zero and not all of them zero")
-    table.tensors = (*table.tensors, values.to(first.device, torch.get_default_dtype()))
+    table.tensors = (*table.tensors, values.to(first.device))
     table.weighted = True
 
 
@@ -110,14 +110,27 @@ def weigh_classes(loss: Loss, weight: ClassWeight, batches: Batches) -> Loss:
         if weight != "balanced":
             raise PactrainError(f"class_weight={weight!r} is not known; pass 'balanced' or one weight per class")
         return weighted(loss, _balanced(loss, batches))
-    table = (
-        _of_mapping(weight)
-        if isinstance(weight, Mapping)
-        else torch.as_tensor(weight, dtype=torch.get_default_dtype(), device="cpu")
-    )
-    if table.ndim != 1 or not bool((table >= 0).all()):
-        raise PactrainError("class_weight must hold one number per class, none below zero")
-    return weighted(loss, table, padded=isinstance(weight, Mapping))
+    if not isinstance(weight, Mapping):
+        return weighted(loss, _weights("class_weight", weight))
+    if not all(isinstance(label, Integral) and label >= 0 for label in weight):
+        raise PactrainError(
+            f"class_weight names classes {list(weight)}; classes are numbered from 0, as in {{0: 1.0, 1: 3.0}}"
+        )
+    return weighted(loss, _weights("class_weight", _of_mapping(weight)), padded=True)
+
+
+def _weights(name: str, given: Any) -> Tensor:
+    """Weights as a vector; raises DataError where they are none."""
+    try:
+        values = torch.as_tensor(given.detach() if isinstance(given, Tensor) else np.array(given), device="cpu")
+    except (TypeError, ValueError) as error:
+        raise DataError(f"{name} must hold numbers ({error})") from error
+    values = values.to(torch.get_default_dtype())
+    if values.ndim != 1 or not bool((values >= 0).all() & values.isfinite().all() & (values > 0).any()):
+        raise DataError(
+            f"{name} must be a vector of finite numbers, none below zero and not all of them zero; its shape is {tuple(values.shape)}"
+        )
+    return values
 
 
 def _of_mapping(weight: Mapping[int, float]) -> Tensor:

@@ -110,10 +110,14 @@ def weighted(loss: Loss, weights: Tensor, *, padded: bool = False) -> Loss:
 
     def counted(output: Tensor, target: Tensor) -> Tensor:
         classes = 2 if loss.several_labels else output.shape[1]
+        if target.is_floating_point() and not loss.several_labels:
+            raise DataError(
+                "class weights need one class per example, not probabilities; write the weights into a loss of your own"
+            )
         each = F.pad(weights, (0, max(0, classes - len(weights))), value=1.0) if padded else weights
         if len(each) != classes:
             raise DataError(f"there are {len(each)} class weights, and {classes} classes; pass one weight per class")
-        return own(output, target) * each.to(output)[target.long().clamp(min=0)]
+        return own(output, target) * each.to(output)[target.long().clamp(0, classes - 1)]
 
     return replace(loss, name=f"weighted_{loss.name}", per_example=counted)
 

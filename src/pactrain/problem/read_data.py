@@ -55,6 +55,11 @@ def as_batches(
         return TensorBatches(tensors, batch_size or len(tensors[0]))
     if isinstance(data, tuple) and any(hasattr(part, "toarray") for part in data):
         raise DataError(f"the {role} data holds a sparse matrix; pass its toarray(), or batches of your own making")
+    if isinstance(data, tuple) and len(data) == 2 and isinstance(data[0], Mapping) and hasattr(data[1], "__array__"):
+        raise DataError(
+            f"the {role} data is a pair of named inputs and a target; pass a DataLoader whose batches are mappings with the target in "
+            "them, {..., 'y': target}, or a list of such batches"
+        )
     if isinstance(data, DataLoader):
         return LoaderBatches(data, device)
     if isinstance(data, Dataset):
@@ -103,13 +108,14 @@ def check_columns(training: Batches, test: Batches) -> None:
 
 
 def _is_pair(data: Any) -> bool:
-    if not isinstance(data, tuple) or len(data) < 2 or not hasattr(data[0], "__array__"):
-        return False
-    return all(hasattr(part, "__array__") or _numbers(part) for part in data)
+    return (
+        isinstance(data, tuple) and len(data) > 1 and all(hasattr(part, "__array__") or _numbers(part) for part in data)
+    )
 
 
 def _numbers(part: Any) -> bool:
-    return isinstance(part, list) and all(isinstance(value, (int, float)) for value in part)
+    """True for numbers in lists, which may be nested."""
+    return isinstance(part, list) and all(isinstance(value, (int, float)) or _numbers(value) for value in part)
 
 
 def _tensor(part: Any, position: int, role: str, dtype: torch.dtype) -> Tensor:
@@ -125,7 +131,8 @@ def _tensor(part: Any, position: int, role: str, dtype: torch.dtype) -> Tensor:
         if array.dtype.kind not in "fiub":
             raise DataError(
                 f"array {position} of the {role} data has dtype {array.dtype}; only numbers can be trained on: "
-                "encode categories and texts first (the command line does it for CSV files)"
+                "encode categories and texts first (pactrain.sklearn.PACBayesClassifier takes names of classes, the command line "
+                "whole CSV files)"
             )
         # pandas hands out arrays that must not be written to, of which torch would warn
         tensor = torch.from_numpy(np.require(array, requirements=["C", "W"]))

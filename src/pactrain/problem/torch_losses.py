@@ -2,33 +2,46 @@
 
 import copy
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pactrain.problem.label_losses import LabelsLoss
 from pactrain.problem.losses import Loss
 from pactrain.problem.named_losses import LOSSES, match
 from pactrain.runtime.errors import PactrainError
 
-_MODULES: dict[Callable[..., Any], type[nn.Module]] = {
-    F.cross_entropy: nn.CrossEntropyLoss,
-    F.nll_loss: nn.NLLLoss,
-    F.multi_margin_loss: nn.MultiMarginLoss,
-    F.binary_cross_entropy_with_logits: nn.BCEWithLogitsLoss,
-    F.binary_cross_entropy: nn.BCELoss,
-    F.mse_loss: nn.MSELoss,
-    F.l1_loss: nn.L1Loss,
-    F.smooth_l1_loss: nn.SmoothL1Loss,
-    F.huber_loss: nn.HuberLoss,
-    F.poisson_nll_loss: nn.PoissonNLLLoss,
-}
-"""The module that does the same as a function."""
 
-_PLAIN = {nn.CrossEntropyLoss: "cross_entropy", nn.BCEWithLogitsLoss: "binary_cross_entropy"}
-_PLAIN |= {nn.MSELoss: "mse", nn.L1Loss: "l1"}
+def as_it_is(output: Tensor) -> Tensor:
+    """Outputs that are probabilities already."""
+    return output
+
+
+_CLASSES, _LABELS, _AMOUNTS = LOSSES["cross_entropy"], LOSSES["binary_cross_entropy"], LOSSES["mse"]
+
+_KINDS: dict[type[nn.Module], tuple[Callable[..., Any], Loss]] = {
+    nn.CrossEntropyLoss: (F.cross_entropy, _CLASSES),
+    nn.NLLLoss: (F.nll_loss, replace(_CLASSES, probabilities=Tensor.exp)),
+    nn.KLDivLoss: (F.kl_div, replace(_CLASSES, probabilities=Tensor.exp)),
+    nn.MultiMarginLoss: (F.multi_margin_loss, replace(_CLASSES, probabilities=None)),
+    nn.BCEWithLogitsLoss: (F.binary_cross_entropy_with_logits, _LABELS),
+    nn.MultiLabelSoftMarginLoss: (F.multilabel_soft_margin_loss, _LABELS),
+    nn.BCELoss: (F.binary_cross_entropy, replace(_LABELS, probabilities=as_it_is, threshold=0.5)),
+    nn.MSELoss: (F.mse_loss, _AMOUNTS),
+    nn.L1Loss: (F.l1_loss, LOSSES["l1"]),
+    nn.SmoothL1Loss: (F.smooth_l1_loss, _AMOUNTS),
+    nn.HuberLoss: (F.huber_loss, _AMOUNTS),
+    nn.PoissonNLLLoss: (F.poisson_nll_loss, replace(_AMOUNTS, task=None)),
+    nn.SoftMarginLoss: (F.soft_margin_loss, replace(_AMOUNTS, task=None)),
+    nn.HingeEmbeddingLoss: (F.hinge_embedding_loss, replace(_AMOUNTS, task=None)),
+}
+"""Losses of an output and a target: the function that does the same, and a loss that reads outputs and targets alike."""
+
+_MODULES = {function: module for module, (function, _) in _KINDS.items()}
+
+_OURS = (nn.CrossEntropyLoss, nn.BCEWithLogitsLoss, nn.MSELoss, nn.L1Loss)
 """Losses that are one of ours if nothing in them was set."""
 
 
@@ -52,17 +65,23 @@ def from_torch(loss: Any) -> Loss | None:
     elif not isinstance(function, nn.Module) and function in _MODULES:
         loss = _MODULES[function](**{name: value for name, value in keywords.items() if name != "reduction"})
     elif getattr(function, "__module__", None) == F.__name__:
-        raise PactrainError(
-            f"{function.__name__} is not known as a loss of (output, target); write a function of output and target "
-            "that calls it with reduction='none'"
-        )
+        raise _refused(function.__name__)
     if not isinstance(loss, nn.modules.loss._Loss) or not type(loss).__module__.startswith("torch."):
         return None
     return _of_module(loss)
 
 
+def _refused(name: str) -> PactrainError:
+    return PactrainError(
+        f"{name} is no loss of an output and a target alone; write a function of both that calls it with reduction='none', such "
+        "as lambda output, target: F.gaussian_nll_loss(output[:, 0], target, output[:, 1].exp(), reduction='none')"
+    )
+
+
 def _of_module(module: nn.modules.loss._Loss) -> Loss:
-    kind, default = type(module), type(module)()
+    kind = type(module)
+    if kind not in _KINDS:
+        raise _refused(kind.__name__)
     changed = [name for name in ("weight", "pos_weight") if getattr(module, name, None) is not None]
     for name in changed:
         given = getattr(module, name)
@@ -70,21 +89,17 @@ def _of_module(module: nn.modules.loss._Loss) -> Loss:
             raise PactrainError(f"{name} of {kind.__name__} must hold finite numbers, none below zero")
     smoothing = float(getattr(module, "label_smoothing", 0.0))
     ignore = int(getattr(module, "ignore_index", -100))
-    if kind in _PLAIN and not changed and not smoothing and ignore == -100:
-        return LOSSES[_PLAIN[kind]]
+    like = _KINDS[kind][1]
+    if kind in _OURS and not changed and not smoothing and ignore == -100:
+        return like
     each = copy.deepcopy(module)
     each.reduction = "none"
-    name = ("weighted_" if changed else "") + ("smoothed_" if smoothing else "") + _PLAIN.get(kind, kind.__name__)
-    if isinstance(default, (nn.CrossEntropyLoss, nn.NLLLoss, nn.MultiMarginLoss)):
-        turn = {nn.CrossEntropyLoss: LOSSES["cross_entropy"].probabilities, nn.NLLLoss: Tensor.exp}.get(kind)
-        return Loss(name, _on_device(each), "classification", probabilities=turn, ignore=ignore)
-    if isinstance(default, nn.BCEWithLogitsLoss):
-        probabilities = LOSSES["binary_cross_entropy"].probabilities
-        return LabelsLoss(name, _matched(each), "classification", probabilities=probabilities)
-    if isinstance(default, nn.BCELoss):
-        return LabelsLoss(name, _matched(each), "classification", probabilities=as_it_is, threshold=0.5)
-    regression = isinstance(default, (nn.MSELoss, nn.L1Loss, nn.SmoothL1Loss, nn.HuberLoss))
-    return Loss(name, _matched(each), "regression" if regression else None)
+    name = ("weighted_" if changed else "") + ("smoothed_" if smoothing else "")
+    name += like.name if kind in _OURS else kind.__name__
+    call = _on_device(each) if like.task == "classification" and not like.several_labels else _matched(each)
+    if kind is nn.KLDivLoss:  # torch gives one value per class, and a divergence is their sum
+        return replace(like, name=name, per_example=lambda output, target: call(output, target).sum(1))
+    return replace(like, name=name, per_example=call, ignore=ignore)
 
 
 def _on_device(module: nn.Module) -> Callable[[Tensor, Tensor], Tensor]:
@@ -101,8 +116,3 @@ def _matched(module: nn.Module) -> Callable[[Tensor, Tensor], Tensor]:
     """The loss with the output brought to the shape of the target: torch would broadcast (N, 1) and (N,) to an N × N table."""
     call = _on_device(module)
     return lambda output, target: call(match(output, target), target.to(output.dtype))
-
-
-def as_it_is(output: Tensor) -> Tensor:
-    """Outputs that are probabilities already."""
-    return output

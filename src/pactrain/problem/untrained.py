@@ -33,8 +33,8 @@ def shapes_named(sample: Any) -> Iterator[None]:
         if others or not isinstance(first, torch.Tensor):
             raise
         advice = ""
-        if not first.is_floating_point() and "type" in str(error):
-            advice = f". These are whole numbers ({first.dtype}): let your batches hold floating-point ones, x.float()"
+        if "type" in str(error):
+            advice = f". These are {first.dtype}: let your batches hold numbers of the network's type, as in x.float()"
         raise DataError(
             f"the network does not take the training data, of which a batch of inputs has the shape {tuple(first.shape)} "
             f"(examples first): {error}{advice}"

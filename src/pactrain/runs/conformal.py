@@ -19,7 +19,7 @@ from pactrain.problem.batches import Batches
 from pactrain.problem.losses import Loss
 from pactrain.problem.module_modes import evaluating
 from pactrain.runs.weight_files import weights_of
-from pactrain.runtime.errors import PactrainError
+from pactrain.runtime.arguments import check_share
 from pactrain.runtime.files import save_state
 from pactrain.runtime.untrusted import made_from
 
@@ -47,6 +47,8 @@ class Calibration:
     def guarantee(self, coverage: float) -> str:
         """What is known about intervals or sets of this coverage, with its label."""
         what = f"{100 * coverage:g} % coverage from {len(self.scores):,} {self.source} (split conformal)"
+        if np.isinf(self.limits(coverage)).all():
+            what += ", so few that every interval is infinite and every set full"
         if self.doubts:
             return f"heuristic: {what}; {'; '.join(self.doubts)}"
         return f"certified: {what}, on average over such rows, for new rows from the same source"
@@ -66,17 +68,19 @@ class Calibration:
         )
 
 
-def class_scores(output: Tensor, turn: Callable[[Tensor], Tensor] | None) -> Tensor:
-    """Scores of all classes for each row: 1 − probability, by softmax where the loss knows no probabilities."""
-    return 1 - (output.double().softmax(1) if turn is None else turn(output.double()))
+def class_scores(output: Tensor, turn: Callable[[Tensor], Tensor] | None, *, one_label: bool = False) -> Tensor:
+    """Scores of all classes for each row: 1 − probability, by softmax where the loss knows no probabilities; of one label, those of
+    its absence and its presence."""
+    chances = output.double().softmax(1) if turn is None else turn(output.double())
+    return torch.stack([chances.reshape(-1), 1 - chances.reshape(-1)], dim=1) if one_label else 1 - chances
 
 
 @torch.no_grad()
 def calibrated(
     model: nn.Module, batches: Batches, loss: Loss, *, source: str, doubts: tuple[str, ...] = ()
 ) -> Calibration | None:
-    """Score rows that training has not seen; None where outputs are neither single classes nor numbers."""
-    if loss.meaning not in ("classes", "values") or not loss.of_outputs:
+    """Score rows that training has not seen; None where outputs are neither single classes or labels nor numbers."""
+    if loss.meaning == "outputs" or not loss.of_outputs:
         return None
     scores = []
     with evaluating(model):
@@ -84,11 +88,15 @@ def calibrated(
             output, target = loss.read(model, batch)
             if loss.meaning == "values":
                 scores.append((output.reshape(target.shape) - target).double().abs().reshape(len(target), -1))
-            elif output.ndim == 2 and not target.is_floating_point():
-                known = target != loss.plain.ignore
-                scores.append(class_scores(output, loss.probabilities)[known].gather(1, target[known, None]))
-            else:
+                continue
+            one_label = loss.meaning == "labels" and target.numel() == len(target) == output.numel()
+            if one_label and bool(((target == 0) | (target == 1)).all()):
+                target = target.reshape(-1).long()
+            elif loss.meaning == "labels" or output.ndim != 2 or target.is_floating_point():
                 return None
+            known = target != loss.plain.ignore
+            each = class_scores(output, loss.probabilities, one_label=one_label)[known]
+            scores.append(each.gather(1, target[known, None]))
     return Calibration(torch.cat(scores).cpu(), source, doubts)
 
 
@@ -122,9 +130,8 @@ def conformal_quantiles(
 
 def _limit(scores: NDArray[np.float64], coverage: float) -> NDArray[np.float64]:
     """The ⌈(n + 1) · coverage⌉-th smallest score of each column."""
-    if not 0 < coverage < 1:
-        raise PactrainError(f"coverage={coverage} must lie strictly between 0 and 1; 0.9 means nine new rows in ten")
-    rank = math.ceil(round((len(scores) + 1) * coverage, 9))
+    share = check_share("coverage", coverage, "0.9 means nine new rows in ten")
+    rank = math.ceil(round((len(scores) + 1) * share, 9))
     if rank > len(scores):
         return np.full(scores.shape[1], np.inf)
     limits: NDArray[np.float64] = np.sort(scores, axis=0)[rank - 1]

@@ -16,6 +16,7 @@ from pactrain.problem.module_modes import evaluating
 from pactrain.problem.output_meaning import SOFTMAX_LAST, name_of_turn
 from pactrain.runs.conformal import Calibration, class_scores
 from pactrain.runtime.errors import DataError, PactrainError
+from pactrain.runtime.gave_up import Refused, refusing
 
 NUMBERS_AT_ONCE = 1 << 22
 """Numbers of the inputs that are on their way through the network at a time."""
@@ -58,8 +59,8 @@ class Prediction:
             the weights alone; noise in the target comes on top.
         low: Lower ends of the intervals, if `coverage` was asked for and amounts are predicted.
         high: Their upper ends.
-        sets: Of each class, whether it is in the row's set, if `coverage` was asked for and classes are predicted.  An empty
-            set says that every class fits worse than classes usually do.
+        sets: Of each class (of one label: its absence and its presence), whether it is in the row's set, if `coverage` was asked
+            for.  An empty set says that every class fits worse than classes usually do.
         classes: Names of the classes, in the order of the columns.
         guarantee: What is known about the coverage, with its label.
 
@@ -95,20 +96,22 @@ class Predictor:
         """Predict for new rows."""
         if coverage is not None and self.calibration is None:
             raise PactrainError(
-                "coverage needs rows that training has not seen: pass test=(X, y) or calibration=(X, y) to fit, with a named loss"
+                "coverage needs rows that training has not seen: pass test=(X, y) or calibration=(X, y) to fit; and a network that "
+                "predicts one class, one label or amounts (not several labels, or what a loss of your own makes of it)"
             )
         outputs, spread = self._measured(rows, draws)
         prepare = self.preprocess
         names = prepare.classes if prepare is not None else ()
-        guarantee = "" if coverage is None or self.calibration is None else self.calibration.guarantee(coverage)
         limits = None if coverage is None or self.calibration is None else self.calibration.limits(coverage)
+        guarantee = "" if coverage is None or self.calibration is None else self.calibration.guarantee(coverage)
         if self.answers in ("values", "outputs"):
             return self._amounts(outputs.numpy(), spread.numpy(), limits, guarantee)
         turn = self.posterior.probabilities
         chances = None if turn is None else turn(outputs).numpy()
         if self.answers == "labels":
             there = outputs.numpy() > 0 if chances is None else chances > 0.5
-            return Prediction(_narrow(there), spread.numpy(), chances, classes=names)
+            sets = None if limits is None else (class_scores(outputs, turn, one_label=True).numpy() <= limits[0])
+            return Prediction(_narrow(there), spread.numpy(), chances, sets=sets, classes=names, guarantee=guarantee)
         best = outputs.argmax(-1 if name_of_turn(turn) == SOFTMAX_LAST else 1).numpy()
         sets = None if limits is None else (class_scores(outputs, turn).numpy() <= limits[0])
         values = np.asarray(names)[best] if names else best
@@ -133,9 +136,30 @@ class Predictor:
         spreads: list[Tensor] = []
         with evaluating(model):
             for args, named in _chunks(model, raw):
-                outputs.append(finite(scores_of(model(*args, **named)).double().cpu(), sum(map(len, outputs))))
+                answered = scores_of(_answers(model, args, named)).double().cpu()
+                outputs.append(finite(answered, sum(map(len, outputs))))
                 spreads.append(self.posterior.predict(*args, draws=draws, **named).std.cpu())
         return torch.cat(outputs), torch.cat(spreads)
+
+
+def _answers(model: nn.Module, args: tuple[Tensor, ...], named: dict[str, Tensor]) -> Any:
+    """What the network answers; raises DataError if it does not take the rows, or gives no answer for each."""
+    given = (*args, *named.values())
+    try:
+        output = refusing(model)(*args, **named)
+        why = (
+            ""
+            if len(scores_of(output)) == len(given[0])
+            else f"{len(given[0])} rows gave {len(scores_of(output))} answers"
+        )
+    except Refused as error:
+        output, why = None, str(error)
+    if why:
+        shapes = ", ".join(str(tuple(part.shape)) for part in given)
+        raise DataError(
+            f"the network does not take inputs of shape {shapes} (rows first, a single one as X[None]): {why}"
+        )
+    return output
 
 
 def _narrow(values: NDArray[Any]) -> NDArray[Any]:
@@ -179,6 +203,8 @@ def _call(tensors: dict[Any, Tensor]) -> Call:
 def _tensor(part: Any) -> Tensor:
     """A tensor, an array, a frame or a nested list as a tensor without NaN or infinity."""
     tensor = part if isinstance(part, Tensor) else _from_numpy(part)
+    if tensor.layout is not torch.strided:
+        raise DataError("the inputs are a sparse tensor; pass its to_dense()")
     if tensor.is_floating_point() and not torch.isfinite(tensor).all():
         row = int((~torch.isfinite(tensor.reshape(len(tensor), -1))).any(1).nonzero()[0])
         raise DataError(
@@ -189,12 +215,12 @@ def _tensor(part: Any) -> Tensor:
 
 def _from_numpy(part: Any) -> Tensor:
     """A copy in the machine's byte order: torch takes no other, and none that cannot be written."""
-    array = np.asarray(part.to_numpy() if hasattr(part, "to_numpy") else part)
-    plain = array.dtype.kind in "biuf" and array.dtype.itemsize <= 8
     try:
+        array = np.asarray(part.to_numpy() if hasattr(part, "to_numpy") else part)
+        plain = array.dtype.kind in "biufc" and array.dtype.itemsize <= 8
         return torch.as_tensor(np.array(array, dtype=array.dtype.newbyteorder("=") if plain else np.float64))
     except (TypeError, ValueError) as error:
-        raise DataError(f"the inputs cannot be read as numbers: {error}") from error
+        raise DataError(f"the inputs cannot be read as numbers, in one array and without targets: {error}") from error
 
 
 def _as_network_takes(model: nn.Module, tensors: dict[Any, Tensor], dtype: torch.dtype) -> dict[Any, Tensor]:
@@ -207,5 +233,5 @@ def _as_network_takes(model: nn.Module, tensors: dict[Any, Tensor], dtype: torch
         with evaluating(model):
             model(*args, **named)
     except (RuntimeError, TypeError, IndexError):  # a network that looks tokens up takes nothing else
-        return {key: part.to(dtype) for key, part in tensors.items()}
+        return {key: part if part.is_complex() else part.to(dtype) for key, part in tensors.items()}
     return tensors

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -101,6 +101,10 @@ class Options:
             raise PactrainError('certificate="recursive" goes with bound="kl" and preset="auto"; leave both out')
         if self.certificate == "recursive" and distributed.world() > 1:
             raise PactrainError('certificate="recursive" measures each level in one process; start it without torchrun')
+        if not isinstance(self.metrics, Mapping) or not all(map(callable, self.metrics.values())):
+            raise PactrainError(
+                f'metrics={self.metrics!r:.60} must be functions by name: write metrics={{"f1": f1}} with f1(output, target)'
+            )
         taken = sorted(set(self.metrics) & set(OURS))
         if taken:
             raise PactrainError(f"metrics named {', '.join(taken)} are measured anyway; give yours other names")

@@ -3,6 +3,7 @@
 import itertools
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from pactrain.problem.batches import rows
 from pactrain.problem.call_network import has_rows, rows_at
 from pactrain.problem.losses import Loss, per_example
 from pactrain.runtime import distributed
+from pactrain.runtime.arguments import check_whole
 from pactrain.runtime.errors import DataError, PactrainError
 
 PRECISIONS = {
@@ -46,10 +48,9 @@ class Computing:
             raise PactrainError(
                 f"precision={self.precision!r} is not known; use 'bf16' or 'fp32' (float16's range is too small for the stds)"
             )
-        if not isinstance(self.accumulate, int) or self.accumulate < 1:
-            raise PactrainError(f"accumulate={self.accumulate!r} must be a whole number of pieces, 1 at least")
-        if self.clip_norm is not None and not self.clip_norm > 0:
-            raise PactrainError(f"clip_norm={self.clip_norm!r} must be above zero, or None for no limit")
+        check_whole("accumulate", self.accumulate, 1)
+        if self.clip_norm is not None and not (isinstance(self.clip_norm, Real) and self.clip_norm > 0):
+            raise PactrainError(f"clip_norm={self.clip_norm!r} must be a number above zero, or None for no limit")
 
     def losses(self, loss: Loss, model: nn.Module, batch: Any) -> Tensor:
         """Per-example losses of a batch, in the precision that was asked for."""

@@ -14,13 +14,18 @@ _STOP = "no validation set ends training; a callback can, with event.stop()"
 _DECAY = "the bound itself decides how far weights may go, and that replaces weight decay"
 _WORDS = "progress=True draws a bar and progress=False none; callbacks=[f] calls f with an Event for every epoch"
 
+ROWS = "data: fit(model, (X, y)), the rows as one pair"
+
 REPLACED: Mapping[str, str] = {
-    **dict.fromkeys(("lr", "learning_rate", "momentum", "scheduler", "lr_scheduler", "warmup_steps"), _RATE),
+    **dict.fromkeys(("lr", "learning_rate", "momentum", "scheduler", "lr_scheduler", "warmup", "warmup_steps"), _RATE),
     **dict.fromkeys(
-        ("epochs", "n_epochs", "num_epochs", "max_epochs", "num_train_epochs", "steps", "max_iter"), _LENGTH
+        ("epochs", "n_epochs", "num_epochs", "max_epochs", "num_train_epochs", "steps", "max_steps", "max_iter"),
+        _LENGTH,
     ),
     **dict.fromkeys(("batch_size", "batchsize", "shuffle", "num_workers"), _BATCH),
-    **dict.fromkeys(("validation_data", "validation_split", "val", "val_data", "valid", "eval_set"), _TEST),
+    **dict.fromkeys(
+        ("validation_data", "validation_split", "val", "val_data", "valid", "val_loader", "X_val", "eval_set"), _TEST
+    ),
     **dict.fromkeys(("patience", "early_stopping", "early_stopping_rounds"), _STOP),
     **dict.fromkeys(("weight_decay", "l2", "l1", "alpha", "dropout", "regularization"), _DECAY),
     **dict.fromkeys(("verbose", "verbosity", "log_every"), _WORDS),
@@ -29,13 +34,13 @@ REPLACED: Mapping[str, str] = {
     "sample_weights": "sample_weight=weights",
     "random_state": "seed=0",
     "gradient_accumulation_steps": "accumulate=4: each batch goes through the network in four pieces",
-    "max_grad_norm": "clip_norm=1.0",
-    "gradient_clip_val": "clip_norm=1.0",
+    **dict.fromkeys(("max_grad_norm", "gradient_clip_val", "grad_clip"), "clip_norm=1.0"),
+    **dict.fromkeys(("gpus", "accelerator"), "device='cuda'; by default a GPU is used where there is one"),
     "amp": "precision='bf16'",
     "fp16": "precision='bf16'; float16's range is too small for the stds",
     "bf16": "precision='bf16'",
-    "X": "data: fit(model, (X, y))",
-    "y": "data: fit(model, (X, y))",
+    **dict.fromkeys(("X", "y"), ROWS),
+    **dict.fromkeys(("train_loader", "train_data", "dataset"), "data: fit(model, loader)"),
 }
 
 
