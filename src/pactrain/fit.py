@@ -97,7 +97,7 @@ def fit(
     """
     if more:
         raise UnknownOption(f"fit takes two arguments without a name, and these are {2 + len(more)}: {ROWS}")
-    refuse(unknown, known=fit.__kwdefaults__)
+    refuse(unknown, known=fit.__kwdefaults__ or ())
     options = Options(
         prior=prior, bound="kl" if (bound, certificate) == ("auto", "recursive") else bound, preset=preset, delta=delta, device=device, seed=seed, budget=budget,
         prior_data=prior_data, optimizer=optimizer, callbacks=callbacks, progress=progress, out=out, resume=resume,

@@ -58,7 +58,7 @@ class Functional(nn.Module):
         self.layer, self.gate = nn.Linear(6, outputs), nn.Sigmoid()
 
     def forward(self, x: Tensor) -> Tensor:
-        hidden = self.layer(self.gate(x))
+        hidden: Tensor = self.layer(self.gate(x))
         return hidden.softmax(1) if hidden.shape[1] > 1 else hidden.sigmoid().squeeze(1)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from pactrain.problem.label_losses import LabelsLoss
 from pactrain.problem.losses import Loss
 from pactrain.problem.named_losses import LOSSES, match
 from pactrain.runtime.errors import PactrainError
@@ -28,7 +29,10 @@ _KINDS: dict[type[nn.Module], tuple[Callable[..., Any], Loss]] = {
     nn.MultiMarginLoss: (F.multi_margin_loss, replace(_CLASSES, probabilities=None)),
     nn.BCEWithLogitsLoss: (F.binary_cross_entropy_with_logits, _LABELS),
     nn.MultiLabelSoftMarginLoss: (F.multilabel_soft_margin_loss, _LABELS),
-    nn.BCELoss: (F.binary_cross_entropy, replace(_LABELS, probabilities=as_it_is, threshold=0.5)),
+    nn.BCELoss: (
+        F.binary_cross_entropy,
+        LabelsLoss("BCELoss", F.binary_cross_entropy, "classification", probabilities=as_it_is, threshold=0.5),
+    ),
     nn.MSELoss: (F.mse_loss, _AMOUNTS),
     nn.L1Loss: (F.l1_loss, LOSSES["l1"]),
     nn.SmoothL1Loss: (F.smooth_l1_loss, _AMOUNTS),
