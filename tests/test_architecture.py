@@ -69,6 +69,19 @@ def test_a_newcomer_sees_few_things() -> None:
     assert {path.stem for path in entries} - {"__init__", "__main__", "py"} == set(ROOMS)
 
 
+def test_nothing_binds_the_name_of_fit_to_its_module() -> None:
+    """Python would: `pactrain.fit` is then no function any more, for all code of the process."""
+    files = [
+        *SOURCE.rglob("*.py"),
+        *TESTS.rglob("*.py"),
+        *(TESTS.parent / "examples").rglob("*.py"),
+        *(TESTS.parent / "docs").rglob("*.md"),
+    ]
+    importing = re.compile(r"^ *(?:from|import) pactrain\.fit\b", re.MULTILINE)
+    allowed = {SOURCE / "__init__.py"}  # for type checkers alone
+    assert [str(file) for file in files if file not in allowed and importing.search(file.read_text())] == []
+
+
 def test_fit_is_a_table_of_contents() -> None:
     assert len(imports(MODULES["pactrain.fit"])) <= 15
 

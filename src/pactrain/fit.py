@@ -1,4 +1,8 @@
-"""`fit`: one call from a network and data to a trained network and a certificate."""
+"""`fit`: one call from a network and data to a trained network and a certificate.
+
+Its name is `pactrain.fit`, or `from pactrain import fit`.  Python binds that name to this module where code imports the module itself
+(`import pactrain.fit`, `from pactrain.fit import …`) before it has used the function.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -98,9 +98,8 @@ def prepare(
         )
     rules = rules.replace(held="left out") if rules.held == "walk" else rules
     options = Options(
-        prior=prior, bound="auto", preset=rules, delta=delta, device=device, seed=seed,
-        budget=Budget(epochs=epochs), prior_data=0.0, optimizer=None, callbacks=(), progress=False, out=None, resume=False,
-    )  # fmt: skip
+        prior=prior, preset=rules, delta=delta, device=device, seed=seed, budget=Budget(epochs=epochs), progress=False
+    )
     with session(model, options) as opened, reading(model, data, None, loss=loss, options=opened) as problem:
         start = look_at_start(model, Scaled(problem, Units(), problem), opened)
         moment, std = place_prior(start, NotKept())
