@@ -210,7 +210,8 @@ def train(
         training_mode(model)
         TRAINED.add(model)  # its weights are no data-free prior mean any more
         with dropping(model, settings.dropout):
-            for step in _steps(model, batches, chosen, settings, length, until, seed, where, how, keep, history):
+            training = _Training(model, batches, chosen, settings, length, until, seed, where, how)
+            for step in training.steps(history, keep):
                 if step % look and step != until:
                     continue
                 if best is not None:
@@ -236,44 +237,46 @@ def _steps_of(batches: Batches) -> int:
     return batches.steps or sum(1 for _ in batches.ordered())
 
 
-def _steps(
-    model: nn.Module,
-    batches: Batches,
-    loss: Loss,
-    settings: Settings,
-    length: int,
-    until: int,
-    seed: int,
-    device: torch.device,
-    how: Computing,
-    keep: Path | None,
-    history: list[Record],
-) -> Iterator[int]:
-    """Take the steps, telling the number taken after each."""
-    weights = [p for p in model.parameters() if p.requires_grad]
-    optimizer = settings.make_optimizer(weights)
-    noise = generator(device, seed, "weight noise")
-    kept = None if keep is None else Checkpoint(keep, model, optimizer, noise, history)
-    done, epoch = (0, 0) if kept is None else kept.restore()
-    while done < until:
-        seed_global(derive(seed, "dropout", epoch))
-        for batch in batches.epoch(derive(seed, "order", epoch)):
-            for group in optimizer.param_groups:
-                group["lr"] = settings.rate(done, length)
-            optimizer.zero_grad(set_to_none=True)
-            with noisy(weights, settings.noise, noise):
-                value = how.losses(loss, model, batch).mean()
-                value.backward()
-            optimizer.step()
-            done += 1
-            if (done % LOOK == 0 or done == until) and not bool(torch.isfinite(value)):
-                raise TrainingError(f"the loss became {value.item()} by step {done}; take a smaller learning rate")
-            yield done
-            if done >= until:
-                break
-        epoch += 1
-        if kept is not None:
-            kept.keep(done, epoch)
+@dataclass(frozen=True)
+class _Training:
+    """What is trained on what, how, and for how many steps of a schedule of `length`."""
+
+    model: nn.Module
+    batches: Batches
+    loss: Loss
+    settings: Settings
+    length: int
+    until: int
+    seed: int
+    device: torch.device
+    computing: Computing
+
+    def steps(self, history: list[Record], keep: Path | None) -> Iterator[int]:
+        """Take the steps, with the number taken after each; `history` is kept with the checkpoints in `keep`."""
+        weights = [p for p in self.model.parameters() if p.requires_grad]
+        optimizer = self.settings.make_optimizer(weights)
+        noise = generator(self.device, self.seed, "weight noise")
+        kept = None if keep is None else Checkpoint(keep, self.model, optimizer, noise, history)
+        done, epoch = (0, 0) if kept is None else kept.restore()
+        while done < self.until:
+            seed_global(derive(self.seed, "dropout", epoch))
+            for batch in self.batches.epoch(derive(self.seed, "order", epoch)):
+                for group in optimizer.param_groups:
+                    group["lr"] = self.settings.rate(done, self.length)
+                optimizer.zero_grad(set_to_none=True)
+                with noisy(weights, self.settings.noise, noise):
+                    value = self.computing.losses(self.loss, self.model, batch).mean()
+                    value.backward()
+                optimizer.step()
+                done += 1
+                if (done % LOOK == 0 or done == self.until) and not bool(torch.isfinite(value)):
+                    raise TrainingError(f"the loss became {value.item()} by step {done}; take a smaller learning rate")
+                yield done
+                if done >= self.until:
+                    break
+            epoch += 1
+            if kept is not None:
+                kept.keep(done, epoch)
 
 
 class _Best:
