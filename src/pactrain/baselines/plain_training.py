@@ -29,8 +29,8 @@ from pactrain.runtime.seeds import derive, generator, own_randomness, seed_globa
 from pactrain.runtime.trained_models import TRAINED
 from pactrain.training.precision import Computing
 
-LOOK = 20
-"""Steps between two looks at the validation data, unless said otherwise."""
+MEASURE_EVERY = 20
+"""Steps between two measurements on the validation data, unless said otherwise."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def train(
     loss: str | AnyLoss | None = None,
     validation: Any = None,
     stop_at: int | None = None,
-    look: int = LOOK,
+    measure_every: int = MEASURE_EVERY,
     watch: Callable[[int], Record] | None = None,
     keep: Path | None = None,
     precision: str | None = None,
@@ -171,7 +171,7 @@ def train(
         loss: As in `fit`.
         validation: Data by which the best weights are kept; the model ends with them, and the result has their step.
         stop_at: End after so many steps of the schedule: to train again on everything as long as was best.
-        look: Steps between two measurements on `validation`.
+        measure_every: Steps between two measurements on `validation`.
         watch: Called with the number of steps at every measurement; what it returns makes up the history.
         keep: Folder for a checkpoint per epoch; a training that is found there goes on.  It goes without `validation`.
         precision: As in `fit`.
@@ -212,10 +212,10 @@ def train(
         with dropping(model, settings.dropout):
             training = _Training(model, batches, chosen, settings, length, until, seed, where, how)
             for step in training.steps(history, keep):
-                if step % look and step != until:
+                if step % measure_every and step != until:
                     continue
                 if best is not None:
-                    best.look(step)
+                    best.keep_if_better(step)
                 if watch is not None:
                     history.append(watch(step))
         if best is not None:
@@ -269,7 +269,7 @@ class _Training:
                     value.backward()
                 optimizer.step()
                 done += 1
-                if (done % LOOK == 0 or done == self.until) and not bool(torch.isfinite(value)):
+                if (done % MEASURE_EVERY == 0 or done == self.until) and not bool(torch.isfinite(value)):
                     raise TrainingError(f"the loss became {value.item()} by step {done}; take a smaller learning rate")
                 yield done
                 if done >= self.until:
@@ -287,7 +287,7 @@ class _Best:
         self.step, self.scores = 0, evaluate(model, batches.ordered(), loss)
         self.weights: dict[str, Tensor] = copy.deepcopy(model.state_dict())
 
-    def look(self, step: int) -> None:
+    def keep_if_better(self, step: int) -> None:
         """Keep the present weights if they are better."""
         scores = evaluate(self.model, self.batches.ordered(), self.loss)
         if rank(scores) > rank(self.scores):

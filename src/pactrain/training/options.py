@@ -142,18 +142,18 @@ class Options:
         return Prior.of(self.prior)
 
     @cached_property
-    def tell(self) -> Callback:
+    def notify(self) -> Callback:
         """All callbacks as one."""
         if not self.callbacks:
             return silent
 
-        def tell(event: Event) -> None:
+        def notify(event: Event) -> None:
             for callback in self.callbacks:
                 callback(event)
             if event.stopped and event.phase == "train":
                 self.wishes.append(True)
 
-        return tell
+        return notify
 
     def reading(self, loss: str | AnyLoss | None) -> Reading:
         """How the data is read, with a loss of the user's choice."""

@@ -172,7 +172,7 @@ def _run(trainer: Trainer, history: list[Record], keeper: Keeper, start: Start) 
         for record in trainer.epochs():
             history.append(record)
             keeper.keep(record, trainer)
-            start.tell(Event("train", trainer.progress.epoch, expected(trainer, start), record))
+            start.notify(Event("train", trainer.progress.epoch, expected(trainer, start), record))
     except Stopped:
         return True
     except KeyboardInterrupt:
