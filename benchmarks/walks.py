@@ -22,7 +22,7 @@ from rows import QUICK, ROWS
 
 import pactrain
 from pactrain.rules.constants import GAMMA_STEP
-from pactrain.rules.gamma.trained_leave_one_out import LeftOutEstimate, LeftOut
+from pactrain.rules.gamma.trained_leave_one_out import LeftOut, LeftOutEstimate
 from pactrain.rules.gamma.walk import GammaWalk, leave_out
 from pactrain.training.start import Start
 
