@@ -36,7 +36,7 @@ MODULES = (
     "distributions/gaussian.py", "scan/estimate.py", "problem/constant_answer.py",
     "certification/statement.py", "certification/make_statements.py", "certification/certificate.py",
     "certification/certify.py", "certification/risks.py", "certification/prior_check.py", "certification/measures.py",
-    "certification/noise_per_example.py", "certification/recursive.py", "certification/shared_inputs.py",
+    "certification/noise_per_example.py", "certification/recursive.py", "certification/subject.py",
     "certification/unbounded_loss.py",
 )  # fmt: skip
 ALSO = {  # tests that must notice a change beside those that have the module's name
@@ -47,7 +47,7 @@ ALSO = {  # tests that must notice a change beside those that have the module's 
     },
     "bounds/moment.py": ["scan/test_estimate.py"],
     "certification/certify.py": ["certification/test_make_statements.py"],
-    "certification/shared_inputs.py": ["certification/test_make_statements.py", "certification/test_certify.py"],
+    "certification/subject.py": ["certification/test_make_statements.py", "certification/test_certify.py"],
     "certification/unbounded_loss.py": ["certification/test_make_statements.py"],
     "certification/measures.py": ["certification/test_risks_values.py"],
 }
