@@ -44,7 +44,7 @@ def test_some_examples_stand_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     posterior, start, x, y = trained(1, "mse", n=60)
     exactly = refitted(start, x, y, "mse")[0]
     assert asked(posterior, [(x, y)], "mse").estimate(GAMMA).loss == pytest.approx(exactly, rel=1e-4)
-    monkeypatch.setattr("pactrain.rules.gamma.example_kernel.EXAMPLES", 80)  # nodes: half as many
+    monkeypatch.setattr("pactrain.rules.constants.EXAMPLES", 80)  # nodes: half as many
     some = asked(posterior, [(x, y)], "mse")
     assert some.examples.count == 40
     assert some.estimate(GAMMA).loss == pytest.approx(exactly, rel=0.5)
