@@ -133,7 +133,7 @@ def test_the_page_names_files_that_there_are() -> None:
 def patched_constants(test: Path) -> Iterator[str]:
     """Constants of pactrain that a test patches, each as `module.NAME` by the name under which the test reaches the module."""
     tree = ast.parse(test.read_text())
-    known = {}
+    known: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pactrain"):
             known |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
@@ -142,7 +142,7 @@ def patched_constants(test: Path) -> Iterator[str]:
             if isinstance(place, ast.Constant) and str(place.value).startswith("pactrain."):
                 name = str(place.value)
             elif isinstance(place, ast.Name) and place.id in known and rest and isinstance(rest[0], ast.Constant):
-                name = f"{known[place.id]}.{rest[0].value}"
+                name = f"{known[place.id]}.{rest[0].value!s}"
             else:
                 continue
             if name.rpartition(".")[2].isupper():
