@@ -51,7 +51,7 @@ class List(_Look):
 
 @dataclass
 class _One:
-    name: tyro.conf.Positional[str]
+    name: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")]
     """As in `pactrain data list`."""
 
 
