@@ -20,7 +20,8 @@ ENCODED = Caveat(
 )
 
 STRATIFIED = Caveat(
-    "held-out rows were chosen class by class, so their bound holds for data with these class shares", "certified"
+    "held-out rows were chosen class by class, so what they prove holds for data with the same shares of the classes",
+    "certified",
 )
 
 

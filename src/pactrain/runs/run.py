@@ -84,8 +84,8 @@ class Run:
         judgement = judge(model, given)
         if rows is not None:
             judgement.metrics["train"] |= {"n": n, "measured": judgement.metrics["train"]["n"]}
-        notes = notes_on(trained, judgement.metrics) + options.given_up
         weights, encoding = start.posterior.num_weights, self.config.get("preprocess", {})
+        notes = notes_on(trained, judgement.metrics, encoded=bool(encoding)) + options.given_up
         analysis = analyse(model, given, judgement.answers, encoding=encoding, weights=weights, seed=options.seed)
         before = self.folder.seconds_before if self.folder is not None else 0.0
         return Result(
