@@ -9,7 +9,6 @@ from pactrain.models.mlp import mlp
 from pactrain.runs.notes import _notes_on_constant, _notes_on_gap, _notes_on_linear
 from tests.zoo import build, rows
 
-
 ENCODING = {"numeric": [{"name": f"n{i}", "mean": 0.0, "std": 1.0} for i in range(6)], "categorical": []}
 
 

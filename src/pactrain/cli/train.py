@@ -221,6 +221,7 @@ class Train(DataOptions, ModelOptions, TrainingOptions, CertificateOptions, Outp
             test_doubts=task.test_doubts,
             config=config,
             preprocess=None if task.encoder.node_features else task.encoder,
+            labels=task.labels,
         )
 
     def _on_columns(self, task: "Task") -> list[str]:
