@@ -38,7 +38,7 @@ class List(_Look):
                 s["kind"],
                 f"{s['examples']:,}",
                 f"{s['test']:,}" if s["test"] else "",
-                str(s["classes"] or "numbers"),
+                str(s["classes"] or "regression"),
                 s["where"] or ("not here: pactrain data fetch " + s["name"] if s["fetchable"] else "not here"),
             )
             for s in sets
