@@ -70,8 +70,8 @@ def _standard(certificate: Certificate, rows: int) -> str:
     nats = next((s.inputs["kl"] / certificate.n for s in certificate.statements if "kl" in s.inputs), None)
     here = "" if nats is None else f"; here {nats:.2g}"
     return (
-        f"Standard: all {rows:,} rows are trained on and counted, at no other cost; it says something only if the network took little "
-        f"from each row (below about 0.1 nats{here})."
+        f"Standard: all {rows:,} rows are trained on and counted, at no other cost; it proves something only where each row changed the "
+        f"network little (less than about 0.1 nats of information per row{here})."
     )
 
 

@@ -221,6 +221,7 @@ class Train(DataOptions, ModelOptions, TrainingOptions, CertificateOptions, Outp
             test_doubts=task.test_doubts,
             config=config,
             preprocess=None if task.encoder.node_features else task.encoder,
+            labels=task.labels,
         )
 
     def _on_columns(self, task: "Task") -> list[str]:
@@ -283,6 +284,8 @@ def next_steps(result: "Result", run: Path) -> list[str]:
     """Commands that go on from a run, each with what it is for."""
     graph = result.config.get("preprocess", {}).get("node_features")
     steps = [(f"pactrain predict {run} {'graph.npz' if graph else 'new.csv'}", "answers for new data")]
+    if result.metrics["task"]["kind"] == "regression" and result.calibration is not None:
+        steps.append((f"{steps[0][0]} --coverage 0.9", "with intervals that hold nine in ten"))
     if not result.certificate.from_training_rows() and result.metrics["task"]["classes"] and not graph:
         steps.append((f"pactrain certify --explain {run}", "what else could be proved"))
     if (run / "report.html").exists():
