@@ -95,12 +95,15 @@ def result_of(row: str, seed: int, run: Path) -> dict[str, Any]:
         [str(ROOT / "tools" / "verify.py"), str(run / "certificate.json")],
     ):
         subprocess.run([sys.executable, *verifier], check=True)
-    metrics, record = (json.loads((run / name).read_text()) for name in ("metrics.json", "certificate.json"))
+    metrics, record, config = (
+        json.loads((run / f"{name}.json").read_text()) for name in ("metrics", "certificate", "config")
+    )
+    rows = round(metrics["train"]["n"] / (1 - config["prior_data"]))
     errors = [s for s in record["statements"] if s["quantity"] == "0-1 error" and s["bound"] != "test set"]
     statement = min(errors, key=lambda s: s["value"])  # they hold together
     return {
         "row": row, "seed": seed, "command": f"pactrain train {ROWS[row]} --seed {seed}", "label": statement["label"],
-        "certified": round(statement["value"], 4), "test_error": round(1 - metrics["test"]["accuracy"], 4), "rows": metrics["train"]["n"],
+        "certified": round(statement["value"], 4), "test_error": round(1 - metrics["test"]["accuracy"], 4), "rows": rows,
         "counted": record["n"], "delta": record["delta"], "processor_minutes": round(float((run / SECONDS).read_text()) / 60, 1),
     }  # fmt: skip
 

@@ -40,7 +40,11 @@ def _lines(config: dict[str, Any], metrics: dict[str, Any], certificate: Certifi
         f"Proved so far: {proved}.",
     ]
     if "accuracy" not in metrics["train"]:
-        return [*lines, _standard(certificate, rows), "Progressive, or from held-out rows: only for classification."]
+        return [
+            *lines,
+            _standard(certificate, rows, config),
+            "Progressive, or from held-out rows: only for classification.",
+        ]
     error, source = _error(metrics)
     early, where = _error_of_earlier(facts.get("blocks")) or (error, "")
     if where and not metrics.get("test"):
@@ -57,7 +61,7 @@ def _lines(config: dict[str, Any], metrics: dict[str, Any], certificate: Certifi
     return [
         *lines,
         f"What follows are estimates of the proved accuracy, taking the network to be {taken}.",
-        _standard(certificate, rows),
+        _standard(certificate, rows, config),
         "--certificate recursive: all rows are trained on and counted, for a predictor that draws new weights for each answer; it says most "
         "from tens of thousands of rows on. Some accuracy, and about 2.5 times the time.",
         f"--prior-data 0.5: {_percent(1 - judged)}, for the network that half of the rows gave; the other half judges it. "
@@ -71,10 +75,10 @@ def _lines(config: dict[str, Any], metrics: dict[str, Any], certificate: Certifi
     ]  # fmt: skip
 
 
-def _standard(certificate: Certificate, rows: int) -> str:
+def _standard(certificate: Certificate, rows: int, config: dict[str, Any]) -> str:
     """What the standard certificate rests on."""
     nats = next((s.inputs["kl"] / certificate.n for s in certificate.statements if "kl" in s.inputs), None)
-    here = "" if nats is None else f"; here {nats:.2g}"
+    here = "" if nats is None or config["prior_data"] else f"; here {nats:.2g}"
     return (
         f"Standard: all {rows:,} rows are trained on and counted, at no other cost; it says something only if the network took little "
         f"from each row (below about 0.1 nats{here})."
