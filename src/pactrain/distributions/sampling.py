@@ -13,7 +13,7 @@ from pactrain.problem.call_network import scores_of
 from pactrain.problem.module_modes import evaluating
 from pactrain.runtime.arguments import check_whole
 from pactrain.runtime.gave_up import refusing
-from pactrain.runtime.seeds import generator
+from pactrain.runtime.seeds import draw_normal, generator
 from pactrain.runtime.vmap import Together
 
 
@@ -57,7 +57,7 @@ LARGE = 1 << 19
 def fill_normal(out: Tensor, generator: torch.Generator | None = None) -> Tensor:
     """Fill `out` with standard normal noise that follows from the generator (torch's own if None)."""
     if out.device.type != "cpu" or out.numel() < LARGE:
-        return out.normal_(generator=generator)
+        return draw_normal(out, generator)
     seeds = torch.randint(0, 2**62, (STREAMS,), generator=generator).tolist()
     parts = out.view(-1).tensor_split(STREAMS)
 

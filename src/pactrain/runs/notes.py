@@ -219,7 +219,7 @@ def _notes_on_scales(problem: Problem, given: Problem) -> list[str]:
 
 def _size(x: Tensor) -> Tensor:
     """Root mean square of each column."""
-    return x.double().square().mean(0).sqrt()
+    return torch.linalg.vector_norm(x, dim=0, dtype=torch.float64) / math.sqrt(len(x))
 
 
 def _largest(values: Tensor) -> tuple[int, float]:
