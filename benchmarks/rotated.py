@@ -60,7 +60,7 @@ class Posterior:
         for layer in layers:
             a, g = layer.inputs / rows, layer.gradients / rows
             if rotated:
-                ha, ua, hg, ug = *torch.linalg.eigh(a), *torch.linalg.eigh(g)
+                (ha, ua), (hg, ug) = torch.linalg.eigh(a), torch.linalg.eigh(g)
             else:
                 ha, ua, hg, ug = a.diagonal(), None, g.diagonal(), None
             h = strength * rows * torch.outer(hg.clamp_min(0), ha.clamp_min(0))

@@ -1,5 +1,6 @@
 """The certificates of trainings that went part by part, from the weights that were judged, in float64; the oracle's own copies of the rules of docs/certificates.md."""
 
+import zlib
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -131,6 +132,7 @@ def test_each_level_of_a_recursive_certificate_has_its_own_prior_rows_and_errors
 
 def _drawn(seen: Seen, state: State, rows: Rows) -> Array:
     """Of each row the share of networks drawn from a posterior that are wrong; those of two posteriors are independent."""
-    source = np.random.default_rng(abs(hash(state.mean.tobytes())) % 2**32)
+    source = np.random.default_rng(zlib.crc32(state.mean.tobytes()))
     noise = source.standard_normal((DRAWS, len(state.mean)))
-    return np.mean([errors(seen, state.mean + np.exp(state.log_std) * z, rows) for z in noise], axis=0)
+    shares: Array = np.mean([errors(seen, state.mean + np.exp(state.log_std) * z, rows) for z in noise], axis=0)
+    return shares
