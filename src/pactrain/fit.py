@@ -132,5 +132,7 @@ def _fit(
             run = Run.open(start, described.config)
             trained = train(start, run.keeper, judge)
         certified = certify_training(trained, doubts, described)
-        result = run.result(certified, page_of, calibration=calibration, preprocess=described.preprocess)
+        result = run.result(
+            certified, page_of, calibration=calibration, preprocess=described.preprocess, labels=described.labels
+        )
         return run.written(result)

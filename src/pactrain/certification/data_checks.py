@@ -92,7 +92,8 @@ def shared_rows(first: Batches, second: Batches) -> int:
     here, there = as_table(first), as_table(second)
     if here is None or there is None:
         return 0
-    found = np.isin(row_digests(there), row_digests(here)).nonzero()[0].tolist()
+    known, asked = np.sort(row_digests(here)), row_digests(there)  # faster than np.isin for a million rows
+    found = (known[np.searchsorted(known, asked).clip(max=len(known) - 1)] == asked).nonzero()[0].tolist()
     return 0 if by_chance(here, there, found) else len(found)
 
 
