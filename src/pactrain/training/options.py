@@ -112,7 +112,7 @@ class Options:
             raise PactrainError(
                 f"accumulate= goes with preset='auto', not with {self.rules.name!r}, whose bound needs whole batches"
             )
-        _ = self.rules, self.limit, self.where, self.prior_spec  # mistakes are told before anything is touched
+        _ = self.rules, self.limit, self.where, self.prior_spec  # mistakes are found before anything is touched
 
     @cached_property
     def rules(self) -> Rules:
