@@ -22,7 +22,7 @@ def check_whole(name: str, value: Any, least: int, most: float = math.inf) -> No
     """Raise PactrainError unless a value is a whole number in its range."""
     if not isinstance(value, Integral) or isinstance(value, bool) or not least <= int(value) <= most:
         upper = "" if math.isinf(most) else f" and at most {most:,}"
-        raise PactrainError(f"{name}={value!r:.60} must be a whole number, at least {least}{upper}")
+        raise PactrainError(f"{name}={value!r:.60} must be a whole number, at least {least:,}{upper}")
 
 
 def check_seed(seed: Any) -> int:
