@@ -204,7 +204,8 @@ def _notes_on_scales(problem: Problem, given: Problem) -> list[str]:
 
 def _size(x: Tensor) -> Tensor:
     """Root mean square of each column."""
-    return torch.linalg.vector_norm(x, dim=0, dtype=torch.float64) / math.sqrt(len(x))
+    norms: Tensor = torch.linalg.vector_norm(x, dim=0, dtype=torch.float64)
+    return norms / math.sqrt(len(x))
 
 
 def _largest(values: Tensor) -> tuple[int, float]:
