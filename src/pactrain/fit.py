@@ -15,7 +15,7 @@ from pactrain.problem.losses import AnyLoss
 from pactrain.report import page_of
 from pactrain.rules.choose_units import in_units
 from pactrain.runs.result import Result
-from pactrain.runs.run import Run
+from pactrain.runs.run import Run, read_calibration
 from pactrain.training.options import (
     Budget,
     Callback,
@@ -122,11 +122,12 @@ def _fit(
         session(model, requested) as options,
         reading(model, described.data, test, loss=loss, options=options) as problem,
     ):
+        held_out = read_calibration(model, calibration, problem, options)
         doubts = doubts_before_training(model, problem, options)
         with in_units(model, problem, rules=options.rules, prior=options.prior_spec, seed=options.seed) as scaled:
             start = look_at_start(model, scaled, options)
             run = Run.open(start, described.config)
             trained = train(start, run.keeper, judge)
         certified = certify_training(trained, doubts, described)
-        result = run.result(certified, page_of, calibration=calibration, preprocess=described.preprocess)
+        result = run.result(certified, page_of, calibration=held_out, preprocess=described.preprocess)
         return run.written(result)
