@@ -161,6 +161,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "a posterior of a number": lambda: Posterior(3),  # type: ignore[arg-type]
     "nested tensors": lambda: fit((torch.nested.nested_tensor([X[0], X[1, :3]], layout=torch.jagged), Y[:2]))(),
     "mlp without a neuron": lambda: make_model("mlp:0", 4, 3, 0),
+    "mlp of 100,000 layers": lambda: make_model("mlp:" + "1-" * 100_000 + "1", 4, 3, 0),
     "mlp of 400 terabytes": lambda: make_model("mlp:10000000-10000000", 4, 3, 0),
     "a network of no name": lambda: make_model("perceptron", 4, 3, 0),
     **{f"draws={v!r}": stated(draws=v) for v in (NAN, 1.5, "3", 0, -1, None, True)},

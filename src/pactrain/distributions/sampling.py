@@ -11,7 +11,7 @@ from torch.func import functional_call, vmap
 
 from pactrain.problem.call_network import scores_of
 from pactrain.problem.module_modes import evaluating
-from pactrain.runtime.errors import PactrainError
+from pactrain.runtime.arguments import check_whole
 from pactrain.runtime.gave_up import refusing
 from pactrain.runtime.seeds import draw_normal, generator
 from pactrain.runtime.vmap import Together
@@ -118,8 +118,7 @@ def predict_draws(
     probabilities: Callable[[Tensor], Tensor] | None,
 ) -> Prediction:
     """Average over `draws` networks; draw i depends on the seed and i only, not on how many are computed at once."""
-    if draws < 2:
-        raise PactrainError(f"draws={draws}: a spread needs at least two draws of the weights")
+    check_whole("draws", draws, 2)
     mean, squares, count = torch.zeros((), device="cpu"), torch.zeros((), device="cpu"), 0
     with evaluating(posterior.model):
         for output in _outputs(posterior, args, kwargs, draws, seed):

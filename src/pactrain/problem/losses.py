@@ -105,7 +105,7 @@ class Loss:
         if self.class_dim != 1 and output.ndim > 2:
             output = output.movedim(self.class_dim, 1)
         if self.one_hot:
-            return output, target.argmax(1)
+            return output, target.argmax(self.class_dim)
         if target.is_floating_point() or target.is_complex():
             return output, target
         if self.task is None:
@@ -113,7 +113,14 @@ class Loss:
         return output, target.long() if self.task == "classification" else target.to(output.dtype)
 
     def target(self, batch: Any) -> Tensor:
-        """The target of a batch in the type that the loss takes, found without calling the network."""
+        """Find the target of a batch, without calling the network.
+
+        Args:
+            batch: A batch of the data, as the network's loader gives it.
+
+        Returns:
+            The target in the type that the loss takes.
+        """
         return self.read(no_answer, batch)[1]
 
     def with_score(self, predict: Predict, batch: Any) -> tuple[Tensor, Tensor | None]:
