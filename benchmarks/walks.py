@@ -41,11 +41,13 @@ def walked(problem: Problem, seed: int) -> list[dict[str, Any]]:
         given = start.problem
         return leave_out(start.posterior, given.batches, given.trained_on, start.untrained.n, start.options.seed)
 
-    def following(walk: GammaWalk, *, hardly_fitted: bool) -> int | None:
-        if walk.here > 0:
-            return walk.here + 1 if walk.here < DOWN else None
-        limit = walk.most if problem.classes else math.inf
-        return walk.here - 1 if walk.here > -UP and walk.gamma * GAMMA_STEP <= limit else 1
+    def go_on(walk: GammaWalk, said: Answer, epoch: float) -> bool:
+        walk.answers[walk.here], walk.since = said, epoch
+        limit, up = walk.most if problem.classes else math.inf, -UP < walk.here <= 0
+        following = walk.here - 1 if up and walk.gamma * GAMMA_STEP <= limit else max(walk.here, 0) + 1
+        goes = following <= DOWN
+        walk.here = following if goes else walk.best
+        return goes
 
     def kept(*args: Any) -> Any:
         moved[:] = [moves(*args)]
@@ -72,7 +74,7 @@ def walked(problem: Problem, seed: int) -> list[dict[str, Any]]:
 
     with (
         mock.patch("pactrain.training.start._left_out", left_out),
-        mock.patch.object(GammaWalk, "_next", following),
+        mock.patch.object(GammaWalk, "go_on", go_on),
         mock.patch.object(LeftOut, "_moves", kept),
         mock.patch.object(LeftOut, "ask", answer),
     ):

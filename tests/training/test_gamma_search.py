@@ -106,20 +106,3 @@ def test_regression_keeps_its_first_gamma() -> None:
     assert found.metrics["left_out"] is None
     guess = pactrain.fit(mlp(20, 1, seed=0), (x, y), preset=SHORT.replace(held="left out"))
     assert found.metrics["held_gamma"] == guess.metrics["held_gamma"] != AUTO.gamma_max
-
-
-def test_a_run_of_a_version_that_did_not_walk_goes_on_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pactrain.runs.folder.CHECKPOINT_SECONDS", 0.0)
-
-    def stop(event: Event) -> None:
-        if event.phase == "train" and event.done == 9:
-            raise RuntimeError("the power goes off")
-
-    data = problem(0.35)[1]
-    with monkeypatch.context() as before:
-        before.setattr("pactrain.rules.gamma.walk.MOST_WEIGHTS", 0)
-        with pytest.raises(RuntimeError, match="power"):
-            pactrain.fit(problem(0.35)[0], data, preset=SHORT, out=tmp_path / "run", callbacks=[stop])
-    result = pactrain.fit(problem(0.35)[0], data, preset=SHORT, out=tmp_path / "run", resume=True)
-    assert result.metrics["left_out"] is None
-    assert result.metrics["stage1_epochs"] == 16

@@ -2,11 +2,11 @@
 
 The linear network says where to begin, but how noisy the labels are shows only in training.  So, for classification, training begins at that γ
 and each example's loss is then estimated as if it had been left out.  Where the network is too sure of itself about those (their loss would fall if
-all outputs were smaller), training goes on for a while at a third of that γ, and so forth as long as the loss falls.  A smaller γ is kept if
-the loss falls by more than one standard error, and no more examples are wrong.
+all outputs were smaller), training goes on for a while at a third of that γ; where it is not sure enough, at three times that γ.  So forth as
+long as the loss falls and asks for the same direction.
 
-Where the training examples are hardly better off than left-out ones, the network was not let go far enough (inputs with a large part in
-common make all examples look alike to the linear network): then larger γ are tried first.
+The larger γ, the more the estimate exceeds the loss on new examples.  So any fall keeps a larger γ, and a smaller one is kept if the loss falls by
+more than one standard error and no more examples are wrong.
 """
 
 import math
@@ -17,7 +17,7 @@ from typing import Any
 from pactrain.distributions.posterior import Posterior
 from pactrain.problem.batches import Batches
 from pactrain.problem.losses import Loss
-from pactrain.rules.constants import FURTHER_LENGTH, GAMMA_STEP, HARDLY_FITTED, MOST_WEIGHTS, STEPS
+from pactrain.rules.constants import FURTHER_LENGTH, GAMMA_STEP, MOST_WEIGHTS, STEPS
 from pactrain.rules.gamma.trained_leave_one_out import Answer, LeftOut
 from pactrain.runtime.errors import PactrainError
 from pactrain.runtime.gave_up import gave_up
@@ -48,12 +48,12 @@ class GammaWalk:
 
     @property
     def best(self) -> int:
-        """The last place with a loss below that of the best before it, clearly so on the way down, and no more examples wrong."""
+        """The last place with a loss below that of the best before it; on the way down clearly so, and with no more examples wrong."""
         best = 0
         for place, found in self.answers.items():
             before = self.answers[best]
-            falls = found.falls_clearly(before) if place > 0 else found.loss < before.loss
-            if falls and found.wrong <= before.wrong:
+            clearly = found.falls_clearly(before) and found.wrong <= before.wrong
+            if clearly if place > 0 else found.loss < before.loss:
                 best = place
         return best
 
@@ -69,23 +69,16 @@ class GammaWalk:
         """The epoch at which the present segment is over."""
         return math.ceil(self.since + self._length() - 1e-9)
 
-    def go_on(self, found: Answer, epoch: float, *, seen: float = 0.0) -> bool:
-        """Take in the estimate at the end of a segment, and the loss on the training examples, and choose the next γ.  False if there is
-        no next: the best it is."""
-        self.answers[self.here], self.since = found, epoch
-        following = self._next(hardly_fitted=seen > HARDLY_FITTED * found.loss > 0)
-        self.here = self.best if following is None else following
-        return following is not None
-
-    def _next(self, *, hardly_fitted: bool) -> int | None:
-        here, too_sure = self.here, self.answers[max(0, self.here)].slope > 0
-        if here > 0:
-            falls = self.answers[here].loss < self.answers[here - 1].loss
-            return here + 1 if too_sure and falls and here < STEPS else None
-        may_rise = here > -STEPS and self.gamma * GAMMA_STEP <= self.most
-        if may_rise and (hardly_fitted if here == 0 else self.best == here):
-            return here - 1
-        return 1 if too_sure and self.best == 0 else None
+    def go_on(self, found: Answer, epoch: float) -> bool:
+        """Take in the estimate at the end of a segment, and choose the next γ.  False if there is no next: the best it is."""
+        here, down = self.here, found.slope > 0
+        falls = here == 0 or found.loss < self.answers[here + (1 if here < 0 else -1)].loss
+        following = here + (1 if down else -1)
+        room = abs(following) <= STEPS and (down or self.gamma * GAMMA_STEP <= self.most)
+        self.answers[here], self.since = found, epoch
+        goes = falls and room and abs(following) > abs(here)
+        self.here = following if goes else self.best
+        return goes
 
     def tried(self) -> list[dict[str, float]]:
         """Every γ that was tried, with its estimate."""
@@ -105,8 +98,8 @@ class GammaWalk:
 
 
 def longest(epochs: int) -> int:
-    """Epochs that no search reaches, with so many at one γ; a step up may be tried in vain before those down."""
-    return epochs + (1 + STEPS) * math.ceil(FURTHER_LENGTH * epochs) + 1
+    """Epochs that no search reaches, with so many at one γ."""
+    return epochs + STEPS * math.ceil(FURTHER_LENGTH * epochs) + 1
 
 
 def leave_out(posterior: Posterior, batches: Batches, loss: Loss, n: int, seed: int) -> LeftOut | None:
