@@ -235,7 +235,7 @@ def pictures() -> tuple[nn.Module, Any]:
         ("pactrain.scan.prior_losses.PriorLosses._together", classes),
         ("pactrain.scan.prior_losses.rows_of_each", classes),
         ("pactrain.distributions.sampling._places", classes),
-        ("pactrain.rules.initial_scale._deviation", classes),
+        ("pactrain.rules.initial_scale.hooked", classes),
         ("pactrain.rules.choose_units.ends_of", tables),
         ("pactrain.rules.choose_units.same_answers", tables),
         ("pactrain.rules.choose_units._degree", tables),

@@ -109,7 +109,14 @@ class Loss:
         return output, target.long() if self.task == "classification" else target.to(output.dtype)
 
     def target(self, batch: Any) -> Tensor:
-        """The target of a batch in the type that the loss takes, found without calling the network."""
+        """Find the target of a batch, without calling the network.
+
+        Args:
+            batch: A batch of the data, as the network's loader gives it.
+
+        Returns:
+            The target in the type that the loss takes.
+        """
         return self.read(no_answer, batch)[1]
 
     def with_score(self, predict: Predict, batch: Any) -> tuple[Tensor, Tensor | None]:
