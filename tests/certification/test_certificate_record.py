@@ -9,7 +9,17 @@ import pytest
 
 from pactrain import Certificate, PactrainError
 from pactrain.certification.certificate import FORMAT
-from pactrain.certification.statement import DRAWN, MEAN, PRIOR, RANDOMISED, Caveat, Statement, spent_delta, statement
+from pactrain.certification.statement import (
+    DRAWN,
+    MEAN,
+    PRIOR,
+    RANDOMISED,
+    Caveat,
+    Statement,
+    at_least,
+    spent_delta,
+    statement,
+)
 from tests.certification.inputs import ETA, KL, MEASURED, UNBOUNDED
 
 SMOOTHED = MEASURED | {"limit": 5.0, "u": 0.5}
@@ -245,7 +255,28 @@ def test_what_the_training_examples_do_not_tell() -> None:
     assert str(certificate(*shown, vacuous(CLIPPED))).splitlines()[1:] == [nothing]
     assert str(certificate(ERROR, worse)).splitlines()[2:] == []  # one of them is proved
     assert str(certificate(vacuous(ERROR, 0.9))).splitlines()[1:] == []  # it is not vacuous
-    assert str(certificate(vacuous(LOSS), vacuous(HELD_OUT))).splitlines()[1:] == []  # these are no such proofs
+    assert str(certificate(vacuous(LOSS))).splitlines()[1:] == []  # this is no such proof
+
+
+def test_held_out_rows_that_prove_too_little_say_how_little() -> None:
+    (line,) = str(certificate(vacuous(ERROR), vacuous(HELD_OUT))).splitlines()[1:]
+    assert line.replace("\N{NO-BREAK SPACE}", " ") == (
+        f"Held-out rows prove that it is right in at least {at_least(1 - HELD_OUT.value)} of the cases, which is too little to be of "
+        "use: always naming the largest class is right in 95.0 %."
+    ).replace("\N{NO-BREAK SPACE}", " ")
+    assert "Held-out" not in str(certificate(ERROR, vacuous(HELD_OUT)))
+
+
+def test_caveats_about_what_is_not_said_are_left_out_in_brief() -> None:
+    caveats = (
+        Caveat("a weak reason", "estimated"),
+        Caveat("a remark", "certified"),
+        Caveat("a strong one", "heuristic"),
+    )
+    silent, spoken = (certificate(s, caveats=caveats) for s in (vacuous(ERROR), HELD_OUT))
+    assert silent.remarks(brief=True) == ["Not certified: a strong one."]
+    assert spoken.remarks(brief=True) == ["Note: a remark.", "Not certified: a strong one."]
+    assert len(silent.remarks()) == 3
 
 
 def test_caveats_and_notes() -> None:

@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 from torch import nn
 
 import pactrain
 from pactrain.certification.before_training import Described
+from pactrain.data.task import RowLabels
 from pactrain.report import write_report
 from pactrain.rules.presets import AUTHORS
 from tests.zoo import rows
@@ -153,7 +155,8 @@ def about_models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     digits = Described((x[:200] / 16, y[:200]), config={"data": {"name": "digits"}})
     pactrain.fit(nn.Linear(64, 10), digits, test=(x[200:300] / 16, y[200:300]), budget="5 epochs", out=root / "images")
     fates = [{"column": "id<s>", "became": "left out", "features": 0, "why": "<u>an identifier"}]
-    table = Described(rows(), config={"preprocess": ENCODING, "columns": fates})
+    labels = RowLabels("row", np.arange(101, 131), {"text<b>": np.array(["<i>a</i> " + 60 * "long "] * 30)})
+    table = Described(rows(), config={"preprocess": ENCODING, "columns": fates}, labels=labels)
     pactrain.fit(nn.Linear(6, 3), table, test=rows(30, seed=2), budget="4 epochs", out=root / "table")
     inputs = rows()[0]
     test = (inputs[:20], 1e6 * inputs[:20, :1])
@@ -206,8 +209,42 @@ def test_names_of_a_table_stay_words(browser: Any, about_models: dict[str, Path]
         == 0
     )
     text = browser.execute_script("return document.querySelector('main').textContent")
-    for words in ("<b>no</b>", "n0<img src=x onerror=alert(1)>", "id<s>", "left out: <u>an identifier"):
+    for words in (
+        "<b>no</b>",
+        "n0<img src=x onerror=alert(1)>",
+        "id<s>",
+        "left out: <u>an identifier",
+        "text<b>",
+        "<i>a</i>",
+    ):
         assert words in text
+
+
+def test_rows_are_named_as_in_their_file_and_show_their_texts(browser: Any, about_models: dict[str, Path]) -> None:
+    shown(browser, about_models["table"], "light")
+    tables = browser.execute_script(
+        "return [...document.querySelectorAll('main table')].map(t => [t.caption.textContent, t.rows[1].innerText, t.rows[1].cells[0]"
+        ".textContent, t.rows[0].lastElementChild.textContent, t.rows[1].lastElementChild.offsetHeight > 2 * 24])"
+    )
+    found = [
+        values for caption, *values in tables if caption == "Numbers of held-out rows count from 1, as in their file"
+    ]
+    assert found
+    for _, number, head, wrapped in found:
+        assert 101 <= int(number) <= 130
+        assert head == "text<b>"
+        assert wrapped  # a long text takes several lines, not the width of a phone
+
+
+def test_what_proves_nothing_is_one_line(browser: Any, about_models: dict[str, Path]) -> None:
+    shown(browser, about_models["images"], "light")
+    section = browser.execute_script(
+        "const all = [...document.querySelector('main').children]; const from = all.findIndex(e => e.id == 'certificate');"
+        "const to = all.findIndex((e, i) => i > from && e.tagName == 'H2');"
+        "return all.slice(from, to).filter(e => e.tagName == 'P' || e.tagName == 'UL').map(e => e.textContent)"
+    )
+    assert sum("From the 200 training rows alone nothing useful can be proved" in text for text in section) == 1
+    assert not any("vacuous" in text for text in section)
 
 
 def contrast(one: str, other: str) -> float:

@@ -4,9 +4,12 @@ import torch
 from torch import Tensor, nn
 
 import pactrain
+from pactrain.certification.before_training import Described
 from pactrain.models.mlp import mlp
-from pactrain.runs.notes import _notes_on_gap, _notes_on_rivals
+from pactrain.runs.notes import _notes_on_constant, _notes_on_gap, _notes_on_linear
 from tests.zoo import build, rows
+
+ENCODING = {"numeric": [{"name": f"n{i}", "mean": 0.0, "std": 1.0} for i in range(6)], "categorical": []}
 
 
 def test_a_short_budget_is_told() -> None:
@@ -21,6 +24,16 @@ def test_noise_is_no_better_than_guessing() -> None:
     x, y = torch.randn(120, 5, generator=g), torch.randint(0, 2, (120,), generator=g)
     found = pactrain.fit(nn.Linear(5, 2), (x[:60], y[:60]), test=(x[60:], y[60:]))
     assert any("no better than" in note for note in found.notes), (found.metrics, found.notes)
+    assert not any("does not carry over" in note for note in found.notes)  # there is nothing to carry over
+
+
+def test_the_scale_of_features_that_an_encoder_made_is_not_the_users() -> None:
+    x, y = rows()
+    x[:, 1] = 80 + 0.01 * x[:, 1]
+    for preprocess, told in (({}, True), (ENCODING, False)):
+        data = Described((x, y), config={"preprocess": preprocess})
+        found = pactrain.fit(build("mlp"), data, budget="2 epochs")
+        assert any("Column 1 of the inputs" in note for note in found.notes) is told
 
 
 def scores(train: float, test: float, *, constant: float, linear: float, name: str = "accuracy") -> dict[str, object]:
@@ -32,16 +45,20 @@ def scores(train: float, test: float, *, constant: float, linear: float, name: s
     }
 
 
+def _on_rivals(metrics: dict[str, object]) -> list[str]:
+    return _notes_on_constant(metrics) or _notes_on_linear(metrics)
+
+
 def test_rivals_are_named_only_when_they_win() -> None:
-    assert _notes_on_rivals(scores(1.0, 0.9, constant=0.5, linear=0.91)) == []
-    assert "linear model does better" in _notes_on_rivals(scores(1.0, 0.9, constant=0.5, linear=0.95))[0]
-    assert "no better than guessing" in _notes_on_rivals(scores(1.0, 0.5, constant=0.5, linear=0.95))[0]
+    assert _on_rivals(scores(1.0, 0.9, constant=0.5, linear=0.91)) == []
+    assert "linear model does better" in _on_rivals(scores(1.0, 0.9, constant=0.5, linear=0.95))[0]
+    assert "no better than guessing" in _on_rivals(scores(1.0, 0.5, constant=0.5, linear=0.95))[0]
     useful = scores(1.0, 0.5, constant=0.5, linear=0.5)
     useful["test"]["auc"] = 0.9  # type: ignore[index]
-    assert _notes_on_rivals(useful) == []
-    assert _notes_on_rivals(scores(1.0, 2.0, constant=3.0, linear=2.01, name="rmse")) == []
-    assert "linear model does better" in _notes_on_rivals(scores(1.0, 2.0, constant=3.0, linear=1.5, name="rmse"))[0]
-    assert "no better than guessing" in _notes_on_rivals(scores(1.0, 3.0, constant=3.0, linear=1.5, name="rmse"))[0]
+    assert _on_rivals(useful) == []
+    assert _on_rivals(scores(1.0, 2.0, constant=3.0, linear=2.01, name="rmse")) == []
+    assert "linear model does better" in _on_rivals(scores(1.0, 2.0, constant=3.0, linear=1.5, name="rmse"))[0]
+    assert "no better than guessing" in _on_rivals(scores(1.0, 3.0, constant=3.0, linear=1.5, name="rmse"))[0]
 
 
 def test_a_wide_gap_is_told() -> None:

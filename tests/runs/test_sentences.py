@@ -59,7 +59,7 @@ def test_details_name_confusions_and_what_uneven_classes_hide() -> None:
     metrics["test"] |= {"balanced_accuracy": 0.7, "auc": 0.912, "f1": 0.65, "recall": [0.99, 0.41]}
     assert [plain(line) for line in sentences.details(config, metrics)] == [
         "balanced accuracy 70.0 %, AUC 0.912, F1 0.650",
-        "found of each class (recall): 41.0 % of yes, 99.0 % of no",
+        "share of each class that it finds (recall): “yes” 41.0 %, “no” 99.0 %",
         even,
     ]
 

@@ -115,7 +115,22 @@ def test_a_total_that_grows_takes_nothing_back() -> None:
     bar(Event("train", 100, 100, record()))
     full = bar.part
     bar(Event("train", 101, 150, record()))
-    assert bar.part == full < 1
+    assert full < bar.part < 1
+    bar(Event("train", 150, 150, record()))
+    moved = bar.part
+    bar(Event("certify", 1, 1))
+    bar(Event("report", 1, 1))
+    assert moved < 1
+    assert bar.part == pytest.approx(1.0)
+
+
+def test_the_bar_moves_by_what_is_left_of_the_work() -> None:
+    bar, parts = Bar(screen(), whole_run=True), []
+    for done, total in [(50, 100), (100, 100), (125, 150), (150, 150), (175, 200), (200, 200)]:
+        bar(Event("train", done, total, record()))
+        parts.append(bar.part)
+    assert parts == sorted(set(parts))
+    assert parts[1] == pytest.approx(0.75 / 0.9)
 
 
 def test_without_test_data_the_training_score_is_shown() -> None:
@@ -157,7 +172,7 @@ def test_where_there_is_no_terminal_a_line_comes_now_and_then() -> None:
             bar(Event("train", epoch, 40, record()))
     lines = written(console).splitlines()
     assert len(lines) == 2
-    assert "training, 48 %, epoch 20/40" in lines[0]
+    assert "training, 42 %, epoch 20/40" in lines[0]
     assert "left" in lines[0]
 
 

@@ -1,7 +1,7 @@
 """Caveats known before training: those that the owner of the data states, and those found in data and network."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,6 +29,7 @@ class Described:
         test_doubts: Reasons why the test rows are no independent examples; the test set then proves nothing.
         config: Anything to be kept with the configuration of the run.
         preprocess: How raw rows become those of the data (see `runs/prediction.py`); `result.predict` then takes raw rows.
+        labels: What the report shows of a held-out row (of a training row, if none is held out) beside its features, by its place.
 
     Raises:
         PactrainError: `caveats` are no texts, or JSON cannot hold `config`.
@@ -43,6 +44,7 @@ class Described:
     test_doubts: Sequence[str] = ()
     config: Mapping[str, Any] = field(default_factory=dict)
     preprocess: Any = None
+    labels: Callable[[int], Mapping[str, str]] | None = None
 
     def __post_init__(self) -> None:
         check_texts("caveats", self.caveats, (str, Caveat), "'the rows are not independent'")

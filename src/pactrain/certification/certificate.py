@@ -16,12 +16,14 @@ from pactrain.certification.statement import (
     PROVEN,
     RANDOMISED,
     RANK,
+    TEST,
     Caveat,
     Label,
     Statement,
     claim,
     shortfall,
     spent_delta,
+    too_little,
 )
 from pactrain.runtime.errors import PactrainError
 from pactrain.runtime.notebook import lines_html
@@ -237,12 +239,15 @@ class Certificate:
         return [f"{claim(s)} [{s.label}]" for s in self.findings()]
 
     def silence(self) -> list[str]:
-        """Say what could be proved in principle, but not by these training rows.
+        """Say what could be proved in principle, but not by these rows.
 
         Returns:
             One sentence, or none.
         """
         findings = self.findings()
+        held_out = next((s for s in self.statements if s.bound == TEST and s.vacuous), None)
+        if held_out is not None and not findings:
+            return [f"Held-out rows prove that {too_little(held_out)}."]
         silent = [q for q in _silent(self.statements, findings) if findings or not self.caveats]
         if not silent:
             return []
@@ -265,12 +270,13 @@ class Certificate:
         """Put caveats and notes into words.
 
         Args:
-            brief: Leave out caveats that leave a weaker label where nothing with that label is claimed.
+            brief: Leave out caveats about statements that are not made.
 
         Returns:
             One sentence each.
         """
-        told = [c for c in self.caveats if not brief or c.label != "estimated" or self.from_training_rows()]
+        spoken: dict[Label, bool] = {"estimated": self.from_training_rows(), "certified": bool(self.findings())}
+        told = [c for c in self.caveats if not brief or spoken.get(c.label, True)]
         caveats = [f"{_TAKES[c.label]}: {c.reason}." for c in told]
         return [*caveats, *(f"Note: {note}." for note in self.notes)]
 

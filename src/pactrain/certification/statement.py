@@ -262,6 +262,16 @@ def shortfall(s: Statement) -> str:
     return f"{s.quantity} (bound {s.value:.3g}; a constant answer has {s.constant_answer:.3g})"
 
 
+def too_little(s: Statement) -> str:
+    """What a vacuous statement from held-out rows does prove, as the end of the sentence "Held-out rows prove that …"."""
+    if s.quantity != "0-1 error" or s.constant_answer is None:
+        return f"its {s.quantity} is at most {s.value:.3g}, which a constant answer reaches as well"
+    return (
+        f"it is right in at least {at_least(1 - s.value)} of the cases, which is too little to be of use: always naming the "
+        f"largest class is right in {at_least(1 - s.constant_answer)}"
+    )
+
+
 def spent_delta(statements: Sequence[Statement]) -> float:
     """The probability that any of the statements fails, as far as their own inputs say.
 

@@ -1,11 +1,8 @@
 """`pactrain card`: the model card of a run."""
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated
 
-import tyro
-
+from pactrain.cli.kinds import File, JsonFile, RunPlace
 from pactrain.cli.output import console, write_result
 
 
@@ -13,11 +10,11 @@ from pactrain.cli.output import console, write_result
 class Card:
     """Write a model card, README.md, with the metadata of the Hugging Face Hub: scores, the certificate, and how to check it."""
 
-    run_folder: tyro.conf.Positional[Path]
+    run_folder: RunPlace
     """A folder made by `pactrain train`."""
-    out: Path | None = None
+    out: File = None
     """The file; by default README.md in the run folder."""
-    json_to: Annotated[str | None, tyro.conf.arg(name="json")] = None
+    json_to: JsonFile = None
     """Write where the card is as JSON to this file, or to standard output for '-'."""
 
     def run(self) -> int:

@@ -1,12 +1,10 @@
 """`pactrain certify`: a new certificate of a run, with more draws or another confidence."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import ClassVar
 
-import tyro
-
 from pactrain.cli.groups import JsonOptions, RunDataOptions, RunOptions
+from pactrain.cli.kinds import RunPlace
 from pactrain.cli.output import console, say, table, write_result
 from pactrain.cli.run_config import read_config
 from pactrain.runtime.progress import Bar
@@ -17,7 +15,7 @@ class StatementOptions:
     """What is stated, and how surely."""
 
     heading: ClassVar = "certificate"
-    run_folder: tyro.conf.Positional[Path]
+    run_folder: RunPlace
     """A folder made by `pactrain train`."""
     delta: float = 0.05
     """Probability with which the statements may fail, all together: 0.05 means 95 % confidence."""

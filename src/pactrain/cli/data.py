@@ -38,7 +38,7 @@ class List(_Look):
                 s["kind"],
                 f"{s['examples']:,}",
                 f"{s['test']:,}" if s["test"] else "",
-                str(s["classes"] or "numbers"),
+                str(s["classes"] or "regression"),
                 s["where"] or ("not here: pactrain data fetch " + s["name"] if s["fetchable"] else "not here"),
             )
             for s in sets
@@ -51,7 +51,7 @@ class List(_Look):
 
 @dataclass
 class _One:
-    name: tyro.conf.Positional[str]
+    name: Annotated[tyro.conf.Positional[str], tyro.conf.arg(metavar="NAME")]
     """As in `pactrain data list`."""
 
 

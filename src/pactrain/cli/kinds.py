@@ -3,8 +3,10 @@
 from pathlib import Path
 from typing import Annotated
 
-from tyro.conf import arg
+from tyro.conf import Positional, arg
 
+RunPlace = Annotated[Positional[Path], arg(metavar="RUN")]
+FilePlace = Annotated[Positional[Path], arg(metavar="FILE")]
 Name = Annotated[str | None, arg(metavar="NAME", help_behavior_hint="")]
 Address = Annotated[str | None, arg(metavar="ADDRESS", help_behavior_hint="")]
 Amount = Annotated[str | None, arg(metavar="AMOUNT", help_behavior_hint="")]

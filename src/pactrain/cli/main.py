@@ -10,7 +10,7 @@ from pactrain.cli.card import Card
 from pactrain.cli.certify import Certify
 from pactrain.cli.compare import Compare
 from pactrain.cli.data import ACTIONS, Data
-from pactrain.cli.examples import with_examples, wrapped
+from pactrain.cli.examples import ABOUT, overview, with_examples, wrapped
 from pactrain.cli.groups import grouped, ungrouped
 from pactrain.cli.predict import Predict
 from pactrain.cli.report import Report
@@ -33,14 +33,14 @@ COMMANDS = {
 """In the order of the help: what everybody needs first."""
 
 
-ABOUT = "Train any network by minimising a PAC-Bayes bound: nothing to tune, and a certificate at the end."
-
-
 def parsed(words: list[str]) -> Any:
     """The command that some words ask for, with its options."""
     check_names(words)
-    if not words or words[0].startswith("-"):  # help, or a shell's completion
-        about = {name: " ".join((kind.__doc__ or "").split()) for name, kind in COMMANDS.items()}
+    about = {name: " ".join((kind.__doc__ or "").split()) for name, kind in COMMANDS.items()}
+    if words in ([], ["-h"], ["--help"]):
+        print(overview(about))
+        raise SystemExit(0)
+    if words[0].startswith("-"):  # a shell's completion
         kinds = [
             Annotated[grouped(kind), tyro.conf.subcommand(name, description=about[name])]
             for name, kind in COMMANDS.items()

@@ -4,10 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import tyro
-
 from pactrain.cli.groups import JsonOptions, RunOptions
-from pactrain.cli.kinds import Column, File, Share
+from pactrain.cli.kinds import Column, File, FilePlace, RunPlace, Share
 from pactrain.cli.output import console, is_number, number, table, write_result
 from pactrain.cli.run_config import read_config
 from pactrain.runtime.errors import DataError, PactrainError
@@ -26,9 +24,9 @@ class RowOptions:
     """What to predict for."""
 
     heading: ClassVar = "data"
-    run_folder: tyro.conf.Positional[Path]
+    run_folder: RunPlace
     """A folder made by `pactrain train`."""
-    data: tyro.conf.Positional[Path]
+    data: FilePlace
     """A table with the columns of the training data (the target is not needed; if it is there, the predictions are scored), or a graph."""
     id: Column = None
     """Column of the table that names its rows; by default rows are numbered from 1."""

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import tyro
 
@@ -14,7 +14,7 @@ from pactrain.cli.output import console, write_result
 class Report:
     """Write one self-contained HTML page about runs: scores, certificate in words, figures, configuration."""
 
-    runs: tyro.conf.Positional[tuple[Path, ...]]
+    runs: Annotated[tyro.conf.Positional[tuple[Path, ...]], tyro.conf.arg(metavar="RUN …", help_behavior_hint="")]
     """Folders made by `pactrain train`, finished or not; several are shown side by side."""
     out: File = None
     """The page, or a folder for it; by default report.html in the run folder, or here for several runs."""

@@ -4,9 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-import tyro
+from tyro.conf import arg
 
 from pactrain.cli.groups import JsonOptions, RunDataOptions, RunOptions
+from pactrain.cli.kinds import FilePlace
 from pactrain.cli.output import console, write_result
 from pactrain.runtime.progress import Bar
 
@@ -21,9 +22,9 @@ class CheckedOptions:
     """What is checked."""
 
     heading: ClassVar = "certificate"
-    certificate: tyro.conf.Positional[Path]
+    certificate: FilePlace
     """A run folder, or a certificate.json."""
-    run_folder: Annotated[Path | None, tyro.conf.arg(name="run")] = None
+    run_folder: Annotated[Path | None, arg(name="run", metavar="RUN", help_behavior_hint="")] = None
     """The run folder that a certificate.json from elsewhere claims to be about."""
 
 

@@ -12,7 +12,7 @@ from pactrain.data.download import download
 from pactrain.data.encoder import Encoder
 from pactrain.data.graph_arrays import KEYS, MASKS, check_graph
 from pactrain.data.places import data_file
-from pactrain.data.task import Task, split_rows
+from pactrain.data.task import RowLabels, Task, split_rows
 from pactrain.runtime.errors import DataError
 from pactrain.runtime.events import Callback, silent
 from pactrain.runtime.untrusted import read_arrays
@@ -148,12 +148,14 @@ def _task(name: str, graph: Any) -> GraphTask:
     from pactrain.problem.graph_nodes import nodes_of
 
     parts: list[NDArray[Any] | None] = []
+    labels: RowLabels | None = None
     for role in ("training", "test"):
         if role == "test" and not (hasattr(graph, "test_mask") and bool(graph.test_mask.any())):
             parts += [None, None]
             continue
         batch = nodes_of(graph, role, device=torch.device("cpu"), dtype=torch.float32)
         parts += [batch.x[batch.nodes].numpy(), batch.y.numpy()]
+        labels = RowLabels("node", batch.nodes.numpy())
     classes = tuple(map(str, range(int(graph.y.max()) + 1)))
     if len(classes) < 2:
         raise DataError(f"{name}: the labels hold fewer than two classes")
@@ -161,4 +163,4 @@ def _task(name: str, graph: Any) -> GraphTask:
     x_train, y_train, x_test, y_test = parts
     assert x_train is not None
     assert y_train is not None
-    return GraphTask(name, encoder, x_train, y_train, x_test, y_test, graph=graph)
+    return GraphTask(name, encoder, x_train, y_train, x_test, y_test, labels=labels, graph=graph)

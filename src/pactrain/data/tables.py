@@ -14,7 +14,7 @@ from pactrain.data.cell_values import each_value, is_missing, is_number, reading
 from pactrain.data.encoder import Kind, LeftOut, category
 from pactrain.data.encoder_fit import fit_encoder
 from pactrain.data.files import TARGETS, TEST_ROW, ending, read_frame
-from pactrain.data.task import ENCODED, STRATIFIED, Task, fitting_rows, split_rows, task_of
+from pactrain.data.task import ENCODED, STRATIFIED, RowLabels, Task, fitting_rows, split_rows, task_of
 from pactrain.runtime.errors import DataError, did_you_mean
 
 MAX_CLASSES_OF_INTEGERS = 20
@@ -62,6 +62,7 @@ def load_table(path: Path, asked: Columns, *, test_fraction: float, seed: int, p
     frame = _with_test_rows(path, asked)
     asked = _checked(frame, asked, path)
     assert asked.target is not None
+    above = int((~frame[TEST_ROW].astype(bool)).sum()) if TEST_ROW in frame.columns else 0
     frame, notes = _without_missing_targets(frame, asked)
     column = frame[asked.target]
     kind = asked.kind or _kind(column)
@@ -77,10 +78,18 @@ def load_table(path: Path, asked: Columns, *, test_fraction: float, seed: int, p
     encoded = (ENCODED,) if not prior_data and (encoder.numeric or encoder.categorical) else ()
     caveats = encoded + ((caveat,) if caveat is not None else ())
     x, y = encoder.features(frame), encoder.targets(column)
+    labels = _labels(frame, test if len(test) else train, above, [text.name for text in encoder.text])
     del frame, column  # before the rows are copied once more
     task = task_of(path.name, encoder, x, y, train, test, caveats=caveats, prior_data=prior_data)
     doubts = (caveat.reason,) if caveat is not None and caveat.label == "heuristic" else ()
-    return replace(task, notes=tuple(notes), test_doubts=doubts)
+    return replace(task, notes=tuple(notes), test_doubts=doubts, labels=labels)
+
+
+def _labels(frame: pd.DataFrame, rows: NDArray[Any], above: int, texts: list[str]) -> RowLabels:
+    """Numbers of rows as their own file has them, and their texts; `above` rows of another file stand before them."""
+    return RowLabels(
+        "row", frame.index.to_numpy()[rows] + 1 - above, {name: frame[name].to_numpy()[rows] for name in texts}
+    )
 
 
 def _with_test_rows(path: Path, asked: Columns) -> pd.DataFrame:

@@ -1,7 +1,8 @@
 """A supervised learning task as arrays, with the encoder that treats new rows in the same way."""
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,8 @@ ENCODED = Caveat(
 )
 
 STRATIFIED = Caveat(
-    "held-out rows were chosen class by class, so their bound holds for data with these class shares", "certified"
+    "held-out rows were chosen class by class, so what they prove holds for data with the same shares of the classes",
+    "certified",
 )
 
 
@@ -33,9 +35,38 @@ def scaled_target(std: float | None, prior_data: float) -> Caveat:
     return Caveat(f"the loss is in units of the target's standard deviation in the {rows} rows{shown}", label)
 
 
+LONGEST = 400
+"""Characters of a text that are shown."""
+
+
+@dataclass(frozen=True)
+class RowLabels:
+    """What people know rows by: the number of each, and free texts, which cannot be told from features.
+
+    Attributes:
+        kind: What is numbered: "row" of a file, counted from 1, or "node" of a graph, counted from 0.
+        numbers: A number for each row, in the order of the data.
+        texts: Columns of free text, in the same order.
+    """
+
+    kind: Literal["row", "node"]
+    numbers: NDArray[Any]
+    texts: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+
+    def __call__(self, at: int) -> dict[str, str]:
+        """The labels of one row."""
+        texts = {name: str(column[at]) for name, column in self.texts.items()}
+        shown = {name: text if len(text) <= LONGEST else text[: LONGEST - 1] + "…" for name, text in texts.items()}
+        return {self.kind: str(self.numbers[at]), **shown}
+
+
 @dataclass(frozen=True)
 class Task:
-    """Training and test arrays, encoded; the encoder tells what the numbers mean."""
+    """Training and test arrays, encoded; the encoder tells what the numbers mean.
+
+    Attributes:
+        labels: Of the test rows, or of the training rows if there are none.
+    """
 
     name: str
     encoder: Encoder
@@ -46,6 +77,7 @@ class Task:
     caveats: tuple[Caveat, ...] = ()
     test_doubts: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    labels: RowLabels | None = None
 
     @property
     def train(self) -> Any:
@@ -127,6 +159,7 @@ __all__ = [
     "STANDARDISED",
     "STRATIFIED",
     "Kind",
+    "RowLabels",
     "Task",
     "fitting_rows",
     "scaled_target",

@@ -96,14 +96,14 @@ def score_figure(run: Run, score: str) -> Drawing:
     if score != "accuracy":
         logarithmic(axes, every)
     stage_line(axes, run.stage1_epochs, len(run.history))
-    story_line(axes, run, height=0.04 if score == "accuracy" else 0.92)
+    told = story_line(axes, run)
     axes.set(xlabel="epoch", ylabel=axis_name(score), xlim=_ends_of(run))
     legend(axes)
     return Drawing(
         score,
         f"{score.upper() if score == 'rmse' else score.capitalize()} over training",
         f"Curves over {len(run.history)} epochs: {axis_name(score)} {' and '.join(words)}.{_stages(run)}{_story(run)}",
-        "Dots mark the network that was kept. Held-out rows are only looked at, never trained on.",
+        f"{told}Dots mark the network that was kept. Held-out rows are only looked at, never trained on.",
         figure,
     )
 
@@ -115,14 +115,18 @@ def kept(run: Run, epochs: list[int]) -> int:
     return max((i for i, epoch in enumerate(epochs) if epoch in own), default=len(epochs) - 1)
 
 
-def story_line(axes: "Axes", run: Run, *, height: float) -> None:
-    """Mark where the search over γ noticed that the network was memorising; the words stand at a part of the height."""
+def story_line(axes: "Axes", run: Run) -> str:
+    """Mark where the search over γ noticed that the network was memorising, in words above the curves; returns what the line means."""
     rescue = run.metrics.get("rescue")
     if not rescue:
-        return
+        return ""
+    low, high = axes.get_ylim()
+    log = axes.get_yscale() == "log"
+    axes.set_ylim(low, high * (high / low) ** 0.14 if log else high + 0.14 * (high - low))
     axes.axvline(rescue["epoch"], color=SERIES[3], linewidth=1.2)
-    words, where = f"memorising: γ ÷ {rescue['divided_by']:.2g} ", (rescue["epoch"], height)
+    words, where = f"memorising: γ ÷ {rescue['divided_by']:.2g} ", (rescue["epoch"], 0.93)
     axes.annotate(words, where, xycoords=axes.get_xaxis_transform(), ha="right", color=SERIES[3], fontsize=9.5)
+    return f"At the line γ, how much the rows move the weights, was divided by {rescue['divided_by']:.2g}. "
 
 
 def _story(run: Run) -> str:

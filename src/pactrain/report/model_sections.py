@@ -107,13 +107,25 @@ def _chosen_rows(run: Run, chosen: list[Values]) -> Values:
             "pictures": [{"uri": uri, "words": said} for uri, said in zip(pictures, words, strict=True)],
             "table": None,
         }
-    columns = _columns(run, chosen)
-    heads = ["row", *_heads(chosen[0]), *columns]
-    body = [
-        [str(row["row"] + 1), *_answers(run, row), *(_cells(run, row).get(c, "–") for c in columns)] for row in chosen
-    ]
-    caption = f"Numbers of {run.analysis['rows']} rows count from 1"
-    return {"pictures": [], "table": Table(caption, heads, body, numbers=0)}
+    columns, body = _columns(run, chosen), []
+    for row in chosen:
+        place, *texts = (row.get("labels") or {"row": str(row["row"] + 1)}).values()
+        body.append([place, *_answers(run, row), *(_cells(run, row).get(c, "–") for c in columns), *texts])
+    labels = list(chosen[0].get("labels") or {})
+    place = labels[0] if labels else ""
+    heads = [place or "row", *_heads(chosen[0]), *columns, *labels[1:]]
+    return {
+        "pictures": [],
+        "table": Table(PLACES.get(place, PLACES[""]).format(run.analysis["rows"]), heads, body, numbers=0),
+    }
+
+
+PLACES = {
+    "": "Numbers of {} rows count from 1",
+    "row": "Numbers of {} rows count from 1, as in their file",
+    "node": "Numbers of {} nodes count from 0",
+}
+"""What the numbers of rows mean, by what is numbered."""
 
 
 def _heads(row: Values) -> list[str]:

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from pactrain.certification.certificate import Certificate
+from pactrain.certification.certificate import UNCLAIMED, Certificate
 from pactrain.certification.statement import MEAN, MEANING
 from pactrain.report.figures import method_figures, training_figures
 from pactrain.report.model_sections import columns, quality, rows
 from pactrain.report.read import Run
 from pactrain.report.tables import Table
-from pactrain.report.words import finding, findings, headline, promised, sentence, value_of
+from pactrain.report.words import finding, headline, promised, sentence, value_of
 from pactrain.runs.sentences import left_out, noticed, score_text
 
 Values = dict[str, Any]
@@ -65,7 +65,8 @@ def certificate(run: Run) -> Values:
         "state": "genuine",
         "confidence": found.confidence,
         "n": f"{found.n:,}",
-        "findings": [finding(s) for s in findings(found)],
+        "findings": [finding(s) for s in found.findings()],
+        "silence": [*([] if found.claims() else [UNCLAIMED]), *found.silence()],
         "notes": [sentence(text) for text in (*(c.reason for c in found.caveats), *found.notes)],
         "meaning": meaning | {"vacuous": "The bound is no better than the best constant answer."},
         "statements": _statements(found),
@@ -106,7 +107,7 @@ def configuration(run: Run) -> Values:
         else None,
         "target": f"{encoder['target']} ({encoder['kind']})" if encoder else None,
         "classes": ", ".join(map(str, encoder["classes"][:20])) if encoder.get("classes") else None,
-        "network": f"{run.model}, {run.weights:,} weights in {len(c.get('groups', {}))} groups",
+        "network": f"{run.model}, {run.weights:,} weights in {len(c.get('groups', {}))} group{'s' * (len(c.get('groups', {})) != 1)}",
         "loss": c.get("loss"),
         "bound": f"{c.get('bound')} (rules: {rules.get('name')})",
         "prior": c.get("prior"),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from pactrain.certification.certificate import UNCLAIMED, Certificate
-from pactrain.certification.statement import PROGRESSIVE, RECURSIVE, WHO, Statement, at_least, claim, shortfall
+from pactrain.certification.statement import PROGRESSIVE, RECURSIVE, Statement, at_least, claim
 from pactrain.report.read import Run
 from pactrain.runs.sentences import number
 
@@ -24,7 +24,7 @@ HOW = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One statement of a certificate as a sentence, its label or "vacuous", and where it comes from."""
+    """One statement of a certificate as a sentence, its label, and where it comes from."""
 
     sentence: str
     label: str
@@ -44,7 +44,7 @@ def measure(score: str, value: float) -> float:
 def duration(seconds: float) -> str:
     """A time as people say it."""
     if seconds < 60:
-        return f"{seconds:.1f} s"
+        return f"{seconds:.1f}\N{NO-BREAK SPACE}s"
     minutes, rest = divmod(round(seconds), 60)
     return f"{minutes} min {rest} s" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"
 
@@ -64,20 +64,7 @@ def promised(s: Statement) -> str:
 
 def finding(s: Statement) -> Finding:
     """A statement as a sentence."""
-    how = sentence(HOW.get(s.bound, s.bound))
-    if s.vacuous:
-        who = WHO[s.predictor].rstrip(",")
-        return Finding(f"Nothing useful follows about the {shortfall(s)} of {who}.", "vacuous", how)
-    return Finding(f"On new data {claim(s)}.", s.label, how)
-
-
-def findings(certificate: Certificate) -> list[Statement]:
-    """What the certificate claims, the strongest first, then the best of what is vacuous."""
-    found = certificate.findings()
-    known = {(s.quantity, s.predictor) for s in found}
-    kinds = dict.fromkeys((s.quantity, s.predictor) for s in certificate.statements if s.vacuous)
-    silent = [certificate.best(*kind) for kind in kinds if kind not in known]
-    return [*found, *(s for s in silent if s is not None)]
+    return Finding(f"On new data {claim(s)}.", s.label, sentence(HOW.get(s.bound, s.bound)))
 
 
 def headline(run: Run) -> Statement | None:
@@ -95,7 +82,7 @@ def proved(run: Run) -> str:
         return "The certificate was changed after it was made: what it says does not count."
     best, sure = headline(run), certificate.confidence
     if best is None:
-        return UNCLAIMED
+        return " ".join([UNCLAIMED, *certificate.silence()])
     if best.label != "certified":
         return f"Nothing is proved here. Estimated, at {sure}: on new data {claim(best)}."
     if best.bound != "test set":

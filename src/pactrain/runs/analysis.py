@@ -1,5 +1,6 @@
 """Analysis of a trained model for the report: errors, confidence, importance of columns.  The content of analysis.json."""
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from pactrain.runs.columns import Encoding, feature_groups
 from pactrain.runtime.seeds import derive
 
 Array = NDArray[Any]
+Labels = Callable[[int], Mapping[str, str]]
 
 MOST_CLASSES = 20
 """Classes up to which a table of confusions can be read."""
@@ -36,8 +38,9 @@ WORK = 3e9
 
 
 def analyse(
-    model: nn.Module, problem: Problem, answers: Answers | None, *, encoding: Encoding, weights: int, seed: int
-) -> dict[str, Any]:
+    model: nn.Module, problem: Problem, answers: Answers | None, *, encoding: Encoding, weights: int, seed: int,
+    labels: Labels | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """What the network gets wrong, how sure it is, and which columns it uses.
 
     Args:
@@ -47,6 +50,7 @@ def analyse(
         encoding: How columns became features; empty if nothing is known.
         weights: Size of the network.
         seed: Decides the points and the shuffles.
+        labels: What is shown of a judged row beside its features, by its place.
     """
     judged = problem.batches if problem.test is None else problem.test
     found: dict[str, Any] = {"rows": "training" if problem.test is None else "held-out"}
@@ -54,14 +58,17 @@ def analyse(
         found |= _classes(answers)
     elif isinstance(answers, NumberAnswers):
         found |= _numbers(answers, encoding, seed)
+    chosen = [row for kind in ("unsure", "mistakes") for row in found.get(kind, ())]
+    if labels is not None:
+        for row in chosen:
+            row["labels"] = dict(labels(row["row"]))
     table = judged.table
     if answers is None or table is None or len(table.tensors) != 2 or table.tensors[0][0].numel() > MOST_FEATURES:
         return found
     inputs = table.tensors[0]
-    for kind in ("unsure", "mistakes"):
-        for row in found.get(kind, ()):
-            values = inputs[row["row"]].flatten().double().cpu()
-            row["inputs"] = [float(f"{v:.6g}") for v in values.tolist()]
+    for row in chosen:
+        values = inputs[row["row"]].flatten().double().cpu()
+        row["inputs"] = [float(f"{v:.6g}") for v in values.tolist()]
     found["shape"] = list(inputs.shape[1:])
     if problem.test is not None and inputs.ndim == 2:
         found["importance"] = importance(model, table, problem, encoding=encoding, weights=weights, seed=seed)
@@ -70,7 +77,7 @@ def analyse(
 
 def _classes(answers: ClassAnswers) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    if answers.scores.shape[1] <= MOST_CLASSES:
+    if answers.classes <= MOST_CLASSES:
         found["confusion"] = answers.confusion().tolist()
     if not answers.calibrated or not np.isfinite(answers.scores).all():
         return found

@@ -47,24 +47,26 @@ FLAT = 1e-6
 """Deviation of a column, in units of its mean, below which it is a constant but for rounding."""
 
 
-def notes_on(trained: Trained, metrics: Mapping[str, Any]) -> list[str]:
+def notes_on(trained: Trained, metrics: Mapping[str, Any], *, encoded: bool = False) -> list[str]:
     """Sentences about a finished training, the most urgent first.
 
     Args:
         trained: The training.
         metrics: Scores of the network and of its rivals, as `judge` finds them.
+        encoded: True if an encoder has made the features: their scale is then nothing that the user can change.
     """
     problem, given = trained.start.problem, trained.start.scaled.given
     notes = []
     if trained.interrupted:
         notes.append("Training was interrupted; this is the state it had reached, and it can be resumed.")
     notes += _notes_on_infinity(metrics)
-    notes += _notes_on_guessing(problem, metrics) or _notes_on_rivals(metrics)
+    guessing = _notes_on_guessing(problem, metrics) or _notes_on_constant(metrics)
+    notes += guessing or _notes_on_linear(metrics)
     notes += _notes_on_budget(trained.trainer)
     notes += _notes_on_rows(metrics)
-    notes += _notes_on_memory(trained) or _notes_on_gap(metrics)
+    notes += _notes_on_memory(trained) or ([] if guessing else _notes_on_gap(metrics))
     notes += _notes_on_left_out(trained)
-    notes += _notes_on_scales(problem, given)
+    notes += _notes_on_width(problem) + ([] if encoded else _notes_on_scales(problem, given))
     if problem.trained_on is not problem.loss:
         name = problem.trained_on.name
         notes.append(f"Trained on {name}: the loss brought to [0, 1], as this bound needs it.")
@@ -98,30 +100,34 @@ def _notes_on_guessing(problem: Problem, metrics: Mapping[str, Any]) -> list[str
     return []
 
 
-def _notes_on_rivals(metrics: Mapping[str, Any]) -> list[str]:
-    """On held-out rows: no better than guessing, or worse than a linear model."""
-    name, ours, others = main_score(metrics), metrics.get("test") or {}, metrics["rivals"]
-    if name not in ours or "constant" not in others:
+def _behind(metrics: Mapping[str, Any], rival: str, by: float) -> bool:
+    """True if the network is worse than a rival on held-out rows, by a certain amount or part."""
+    name, ours = main_score(metrics), metrics.get("test") or {}
+    theirs = metrics["rivals"].get(rival, {}).get(name)
+    if name not in ours or theirs is None:
+        return False
+    return bool(ours[name] <= theirs - by if name == "accuracy" else ours[name] >= theirs * (1 + by))
+
+
+def _notes_on_constant(metrics: Mapping[str, Any]) -> list[str]:
+    """On held-out rows no better than guessing."""
+    if not _behind(metrics, "constant", 0.0) or metrics["test"].get("auc", 0.0) >= USEFUL_AUC:
         return []
+    return [
+        f"On held-out rows the network is no better than {metrics['rivals']['constant']['name']}: either the inputs say nothing about "
+        "the target, or there are too few rows to learn it. Check that the target belongs to the rows."
+    ]
 
-    def behind(rival: str, by: float) -> bool:
-        theirs = others.get(rival, {}).get(name)
-        if theirs is None:
-            return False
-        return bool(ours[name] <= theirs - by if name == "accuracy" else ours[name] >= theirs * (1 + by))
 
-    if behind("constant", 0.0) and ours.get("auc", 0.0) < USEFUL_AUC:
-        return [
-            f"On held-out rows the network is no better than {others['constant']['name']}: either the inputs say nothing about "
-            "the target, or there are too few rows to learn it. Check that the target belongs to the rows."
-        ]
-    if behind("linear", CLEARLY):
-        theirs = score_text(name, others["linear"][name])
-        return [
-            f"A linear model does better here ({others['linear']['name']}: {name} {theirs}): such a network (--model linear) may be all "
-            "that these rows support."
-        ]
-    return []
+def _notes_on_linear(metrics: Mapping[str, Any]) -> list[str]:
+    """On held-out rows worse than a linear model."""
+    if not _behind(metrics, "linear", CLEARLY):
+        return []
+    name, linear = main_score(metrics), metrics["rivals"]["linear"]
+    return [
+        f"A linear model does better here ({linear['name']}: {name} {score_text(name, linear[name])}): such a network (--model linear) "
+        "may be all that these rows support."
+    ]
 
 
 def _notes_on_budget(trainer: Trainer) -> list[str]:
@@ -194,6 +200,19 @@ def _notes_on_gap(metrics: Mapping[str, Any]) -> list[str]:
     ]
 
 
+def _notes_on_width(problem: Problem) -> list[str]:
+    """Of tables with more columns than rows."""
+    table = problem.batches.table
+    if table is None or len(table.examples) != 2:
+        return []
+    x = table.examples[0]
+    if x.ndim != 2 or not x.is_floating_point() or x.shape[1] <= len(x):
+        return []
+    return [
+        f"There are more columns ({x.shape[1]}) than rows ({len(x)}): how strongly to regularise can hardly be told from so few rows."
+    ]
+
+
 def _notes_on_scales(problem: Problem, given: Problem) -> list[str]:
     """Of tables whose inputs or targets are not of the size that networks are made for, in the units that they were trained in."""
     batches, came = problem.batches.table, given.batches.table
@@ -202,10 +221,6 @@ def _notes_on_scales(problem: Problem, given: Problem) -> list[str]:
     x, y = batches.examples[0], batches.examples[-1]
     notes, how = [], "pactrain train and pactrain.sklearn do so themselves"
     if len(batches.examples) == 2 and x.ndim == 2 and x.is_floating_point():
-        if x.shape[1] > len(x):
-            notes.append(
-                f"There are more columns ({x.shape[1]}) than rows ({len(x)}): how strongly to regularise can hardly be told from so few rows."
-            )
         column, size = _largest(_size(x))
         if size > LARGE:
             notes.append(
@@ -232,7 +247,8 @@ def _notes_on_scales(problem: Problem, given: Problem) -> list[str]:
 
 def _size(x: Tensor) -> Tensor:
     """Root mean square of each column."""
-    return x.double().square().mean(0).sqrt()
+    size: Tensor = torch.linalg.vector_norm(x, dim=0, dtype=torch.float64) / math.sqrt(len(x))
+    return size
 
 
 def _largest(values: Tensor) -> tuple[int, float]:

@@ -9,7 +9,7 @@ from pactrain.certification.after_training import Certified
 from pactrain.certification.data_checks import shared_rows
 from pactrain.problem.batches import Batches
 from pactrain.problem.read import Problem, read_held_out
-from pactrain.runs.analysis import analyse
+from pactrain.runs.analysis import Labels, analyse
 from pactrain.runs.configuration import configuration
 from pactrain.runs.conformal import Calibration, calibrated
 from pactrain.runs.folder import RunFolder
@@ -30,12 +30,12 @@ class Run:
     Attributes:
         config: Everything that determines it.
         folder: Where it is kept; None without a folder, and in all processes of a job but the first.
-        tell: Hears of progress.
+        notify: Hears of progress.
     """
 
     config: dict[str, Any]
     folder: RunFolder | None
-    tell: Callback = silent
+    notify: Callback = silent
 
     @classmethod
     def open(cls, start: Start, extra: Mapping[str, Any]) -> "Run":
@@ -50,9 +50,9 @@ class Run:
         """
         config, options = configuration(start, extra), start.options
         if options.out is None or distributed.rank():
-            return cls(config, None, options.tell)
+            return cls(config, None, options.notify)
         folder = options.until_end.enter_context(RunFolder.open(options.out, config, resume=options.resume))
-        return cls(config, folder, options.tell)
+        return cls(config, folder, options.notify)
 
     @property
     def keeper(self) -> Keeper:
@@ -66,6 +66,7 @@ class Run:
         *,
         calibration: Any = None,
         preprocess: Preprocess | None = None,
+        labels: Labels | None = None,
     ) -> Result:
         """Sum up a certified training: scores, notes and metrics.
 
@@ -74,19 +75,23 @@ class Run:
             draw: Makes the page about a result.
             calibration: Rows for intervals and sets, in any form that `fit` takes; by default the test rows.
             preprocess: How raw rows are prepared.
+            labels: What is shown of a judged row beside its features.
         """
         trained, start = certified.trained, certified.trained.start
         model, given, options = start.posterior.model, start.scaled.given, start.options
-        self.tell(Event("report", 0, 1))
+        self.notify(Event("report", 0, 1))
         n, rows = start.untrained.n, certified.facts["rows"]
         if rows is not None:
             given = given.some(rows[0], options.seed)
         judgement = judge(model, given)
         if rows is not None:
             judgement.metrics["train"] |= {"n": n, "measured": judgement.metrics["train"]["n"]}
-        notes = notes_on(trained, judgement.metrics) + options.given_up
         weights, encoding = start.posterior.num_weights, self.config.get("preprocess", {})
-        analysis = analyse(model, given, judgement.answers, encoding=encoding, weights=weights, seed=options.seed)
+        notes = notes_on(trained, judgement.metrics, encoded=bool(encoding)) + options.given_up
+        analysis = analyse(
+            model, given, judgement.answers, encoding=encoding, weights=weights, seed=options.seed,
+            labels=labels if rows is None else None,
+        )  # fmt: skip
         before = self.folder.seconds_before if self.folder is not None else 0.0
         return Result(
             model,
@@ -117,7 +122,7 @@ class Run:
         """
         if self.folder is not None:
             self._write(result, self.folder)
-        self.tell(Event("report", 1, 1))
+        self.notify(Event("report", 1, 1))
         return result
 
     def _write(self, result: Result, folder: RunFolder) -> None:

@@ -125,7 +125,7 @@ def details(config: Values, metrics: Values) -> list[str]:
         lines.append(
             f"balanced accuracy {percent(found['balanced_accuracy'])}{auc}, F1 {score_text('f1', found['f1'])}"
         )
-        lines.append(f"found of each class (recall): {_recalls(config, found['recall'])}")
+        lines.append(f"share of each class that it finds (recall): {_recalls(config, found['recall'])}")
     told = [f"calibration error {percent(found['ece'])}"] if "ece" in found else []
     if metrics.get("confused"):
         true, named, times = metrics["confused"][0]
@@ -136,8 +136,8 @@ def details(config: Values, metrics: Values) -> list[str]:
 def _recalls(config: Values, recall: list[float | None]) -> str:
     """The recall of each class, the worst first where there are many."""
     known = sorted((r, i) for i, r in enumerate(recall) if r is not None)
-    shown = ", ".join(f"{percent(r)} of {class_name(config, i)}" for r, i in known[:SHOWN_CLASSES])
-    return shown + (f", more of the other {len(known) - SHOWN_CLASSES}" if len(known) > SHOWN_CLASSES else "")
+    shown = ", ".join(f"“{class_name(config, i)}” {percent(r)}" for r, i in known[:SHOWN_CLASSES])
+    return shown + (f", more for the other {len(known) - SHOWN_CLASSES}" if len(known) > SHOWN_CLASSES else "")
 
 
 def is_uneven(metrics: Values) -> bool:
@@ -180,7 +180,7 @@ def noticed(metrics: Values) -> list[str]:
 def promise(certificate: Certificate) -> list[str]:
     """What is known about new data, the strongest first: the sentences of the printed certificate."""
     claims = [f"on new data, with {certificate.confidence}, {claimed}" for claimed in certificate.claims()]
-    return claims[:SHOWN_CLAIMS] or [UNCLAIMED]
+    return claims[:SHOWN_CLAIMS] or [UNCLAIMED, *certificate.silence()]
 
 
 def summary(config: Values, metrics: Values, certificate: Certificate) -> list[str]:
@@ -193,6 +193,6 @@ def summary(config: Values, metrics: Values, certificate: Certificate) -> list[s
         *promise(certificate),
         *details(config, metrics),
         *noticed(metrics),
-        *certificate.silence(),
+        *(certificate.silence() if certificate.claims() else []),
         *certificate.remarks(brief=True),
     ]

@@ -49,6 +49,7 @@ class Bar:
         self.progress = _drawn_on(screen) if draws else None
         self.part = 0.0
         self._phase, self._began = "", 0  # the present phase, and what had been done of it before
+        self._done, self._unit = 0, 0.0  # of the present phase: what the bar has counted, and the share of one step
         self._since = self._last = self._last_line = (
             clock()
         )  # when the phase began; of the last event; of the last line
@@ -68,8 +69,9 @@ class Bar:
             self.phases.remove("prior")
         if event.phase != self._phase:
             self._phase, self._since, self._began = event.phase, self._last, max(0, event.done - 1)
+            self._done, self._unit = 0, SHARES.get(event.phase, 1.0) / max(1, event.total)
         self._last = self.clock()
-        self.part = max(self.part, self._part(event))  # a total may grow; what is done stays done
+        self.part = self._part(event)
         if event.phase == "runs" and "kind" not in event.values:  # the first one of a plan
             self.screen.print(to_do(event), markup=False, highlight=False)
         if self.progress is not None:
@@ -81,15 +83,17 @@ class Bar:
             self.screen.print(", ".join(filter(None, parts)), markup=False, highlight=False)
 
     def _part(self, event: Event) -> float:
-        """How much of the whole is done."""
+        """How much of the whole is done: of what was left of the bar, the part that this step has of the work left.
+
+        So it moves on and ends at its end, although a search over γ may add epochs to those that were announced.
+        """
         if event.phase == "block":
             return self.part  # the trainings before and after it are what takes time
-        inside = min(1.0, event.done / max(1, event.total))
-        if event.phase not in self.phases:
-            return inside
-        shares = [SHARES[phase] for phase in self.phases]
-        at = self.phases.index(event.phase)
-        return (sum(shares[:at]) + shares[at] * inside) / sum(shares)
+        later = self.phases[self.phases.index(event.phase) + 1 :] if event.phase in self.phases else []
+        step = self._unit * max(0, event.done - self._done)
+        ahead = self._unit * max(0, event.total - self._done) + sum(SHARES[phase] for phase in later)
+        self._done = max(self._done, event.done)
+        return self.part + (1 - self.part) * min(1.0, step / ahead) if ahead > 0 else self.part
 
     def _left(self, event: Event) -> str:
         """The time left, by what this phase took so far; of the scan nobody knows what comes after it."""
@@ -142,9 +146,13 @@ def info(event: Event) -> str:
         return ""
     scores = v["test"] or v["train"]
     key = next(k for k in ("accuracy", "rmse", "loss") if k in scores)
-    score = f"{100 * scores[key]:.1f} %" if key == "accuracy" else f"{scores[key]:.3g}"
+    score = f"{100 * scores[key]:.1f} %" if key == "accuracy" else _short(scores[key])
     where = "held out" if v["test"] else "training"
     return f"epoch {event.done}/{event.total}  loss {v['risk']:.3g}  {where} {score}"
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if 1000 <= abs(value) < 1e9 else f"{value:.3g}"
 
 
 @contextmanager
