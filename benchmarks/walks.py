@@ -21,7 +21,6 @@ from problems import Problem
 from rows import QUICK, ROWS
 
 import pactrain
-from pactrain.rules.constants import GAMMA_STEP
 from pactrain.rules.gamma.trained_leave_one_out import LeftOut, LeftOutEstimate
 from pactrain.rules.gamma.walk import GammaWalk, leave_out
 from pactrain.training.start import Start
@@ -43,8 +42,9 @@ def walked(problem: Problem, seed: int) -> list[dict[str, Any]]:
 
     def go_on(walk: GammaWalk, said: LeftOutEstimate, epoch: float) -> bool:
         walk.answers[walk.here], walk.since = said, epoch
-        limit, up = walk.most if problem.classes else math.inf, -UP < walk.here <= 0
-        following = walk.here - 1 if up and walk.gamma * GAMMA_STEP <= limit else max(walk.here, 0) + 1
+        walk.most = walk.most if problem.classes else math.inf
+        up = -UP < walk.here <= 0 and walk.gamma < walk.most
+        following = walk.here - 1 if up else max(walk.here, 0) + 1
         goes = following <= DOWN
         walk.here = following if goes else walk.best
         return goes

@@ -69,7 +69,7 @@ class HeldGamma:
     left_out: LeftOut | None = None
 
     def search(self, epochs: int, most: float) -> Walker | None:
-        """The search with so many epochs at one γ and no γ above `most`; None where a segment would be too short."""
+        """The search with so many epochs at one γ and no larger γ above `most`; None where a segment would be too short."""
         if self.left_out is None or epochs < FEWEST_EPOCHS:
             return None
-        return Walker(GammaWalk(self.value, epochs, most), self.left_out)
+        return Walker(GammaWalk(self.value, epochs, max(most, self.value)), self.left_out)

@@ -39,13 +39,15 @@ def walked(
 
 def test_it_goes_up_where_the_network_is_not_sure_enough() -> None:
     better = walked([1.0, 0.5, 0.3, 0.4], slopes="----")
-    assert list(better.answers) == [0, -1, -2]  # γ = 100 · 10^1.5 would exceed the most
+    assert list(better.answers) == [0, -1, -2, -3]
     assert better.gamma == pytest.approx(100 * STEP**2)
+    at_most = walked([1.0, 0.5, 0.3, 0.2], slopes="----", most=300.0)
+    assert (at_most.gamma, list(at_most.answers)) == (300.0, [0, -1])
     no_better = walked([1.0, 1.1, 0.5], slopes="---")
     assert (no_better.here, list(no_better.answers)) == (0, [0, -1])
     too_sure_there = walked([1.0, 0.5, 0.3], slopes="-+-")
     assert (too_sure_there.here, list(too_sure_there.answers)) == (-1, [0, -1])
-    assert list(walked([1.0, 0.5], slopes="--", most=300.0).answers) == [0]
+    assert list(walked([1.0, 0.5], slopes="--", most=100.0).answers) == [0]
 
 
 def test_inputs_that_were_not_scaled_are_learned() -> None:

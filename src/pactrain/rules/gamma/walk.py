@@ -31,11 +31,11 @@ FEWEST_EPOCHS = math.ceil(2 / FURTHER_LENGTH)
 
 @dataclass
 class GammaWalk:
-    """Where the search is: γ = guess / GAMMA_STEP^here, with an estimate for every place; above the guess places are negative."""
+    """Where the search is: γ = guess / GAMMA_STEP^here, but not above `most`, with an estimate for every place; above the guess places are negative."""
 
     guess: float
     epochs: int  # of training at one γ
-    most: float = math.inf  # γ that no place may exceed, beside the first
+    most: float = math.inf
     here: int = 0
     answers: dict[int, LeftOutEstimate] = field(default_factory=dict)
     since: float = 0.0  # epoch at which the present segment began
@@ -44,7 +44,10 @@ class GammaWalk:
     @property
     def gamma(self) -> float:
         """The γ of the present segment."""
-        return self.guess / GAMMA_STEP**self.here
+        return self._gamma_at(self.here)
+
+    def _gamma_at(self, place: int) -> float:
+        return min(self.most, self.guess / GAMMA_STEP**place)
 
     @property
     def best(self) -> int:
@@ -74,7 +77,7 @@ class GammaWalk:
         here, down = self.here, found.slope > 0
         falls = here == 0 or found.loss < self.answers[here + (1 if here < 0 else -1)].loss
         following = here + (1 if down else -1)
-        room = abs(following) <= STEPS and (down or self.gamma * GAMMA_STEP <= self.most)
+        room = abs(following) <= STEPS and (down or self.gamma < self.most)
         self.answers[here], self.since = found, epoch
         goes = falls and room and abs(following) > abs(here)
         self.here = following if goes else self.best
@@ -83,7 +86,7 @@ class GammaWalk:
     def tried(self) -> list[dict[str, float]]:
         """Every γ that was tried, with its estimate."""
         return [
-            {"gamma": self.guess / GAMMA_STEP**i, "loss": found.loss, "slope": found.slope, "wrong": found.wrong}
+            {"gamma": self._gamma_at(i), "loss": found.loss, "slope": found.slope, "wrong": found.wrong}
             for i, found in self.answers.items()
         ]
 
