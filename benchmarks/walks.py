@@ -15,7 +15,8 @@ from typing import Any
 from unittest import mock
 
 import torch
-from judge import mean_and_error
+from judge import STORE as JUDGED
+from judge import gain, mean_and_error, read
 from methods import scores
 from problems import Problem
 from rows import QUICK, ROWS
@@ -100,6 +101,19 @@ def table(results: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def without_search(results: list[dict[str, Any]], method: str) -> str:
+    """What the search earns: scores at the γ at which a run of `judge.py` ended less those at the first γ."""
+    ended = {(r["row"], r["seed"]): r["gamma"] for r in read(JUDGED) if r["method"] == method}
+    gains: dict[str, dict[str, list[float]]] = {"accuracy": {}, "nll": {}, "ece": {}}
+    for r in results:
+        gamma, first = ended.get((r["row"], r["seed"]), math.nan), r["walk"][0]["test"]
+        chosen = [w["test"] for w in r["walk"] if math.isclose(w["gamma"], gamma, rel_tol=1e-3)]
+        for measure, by_row in gains.items() if chosen and "nll" in first else ():
+            by_row.setdefault(r["row"], []).append(gain(chosen[0], first)[measure])
+    cells = ["{} {:+.3g} ± {:.2g}".format(m, *mean_and_error(by_row)) for m, by_row in gains.items()]
+    return f"\nsearch over γ, gain on {len(gains['nll'])} rows: " + ", ".join(cells)
+
+
 def main() -> None:
     """Run what is missing, and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -107,16 +121,20 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--store", type=Path, default=STORE)
     parser.add_argument("--table", action="store_true", help="run nothing")
+    parser.add_argument(
+        "--ended", default="auto", help="the method of judge.py's store whose last γ is compared with the first"
+    )
     options = parser.parse_args()
-    lines = options.store.read_text().splitlines() if options.store.exists() else []
-    done = {(r["row"], r["seed"]) for r in map(json.loads, lines)}
+    done = {(r["row"], r["seed"]) for r in read(options.store)}
     for seed in range(0 if options.table else options.seeds):
         for row in options.rows.split(";"):
             if (row, seed) not in done:
                 line = json.dumps({"row": row, "seed": seed, "walk": walked(ROWS[row](seed), seed)})
                 with options.store.open("a") as file:
                     file.write(line + "\n")
-    print(table([json.loads(line) for line in options.store.read_text().splitlines()]))
+    results = read(options.store)
+    print(table(results))
+    print(without_search(results, options.ended))
 
 
 if __name__ == "__main__":
