@@ -309,9 +309,7 @@ def per_example(loss: Loss, predict: Predict, batch: Any) -> Tensor:
             "(reduction='none'), because the bound counts examples and looks at their spread"
         )
     if not losses.is_floating_point():
-        raise PactrainError(
-            f"the loss returned {losses.dtype}; it must return real floating-point numbers, which have a gradient"
-        )
+        raise PactrainError(f"the loss returned {losses.dtype}; it must return real floating-point numbers")
     return losses
 
 

@@ -108,7 +108,7 @@ def test_a_loss_that_calls_the_network_twice_is_not_asked() -> None:
     ("loss", "most", "why"), [("hinge", 10**6, "straight lines"), ("cross_entropy", 0, "too long")]
 )
 def test_a_search_that_is_not_made_is_told(monkeypatch: pytest.MonkeyPatch, loss: str, most: int, why: str) -> None:
-    monkeypatch.setattr("pactrain.rules.gamma.walk.MOST_WEIGHTS", most)
+    monkeypatch.setattr("pactrain.rules.constants.MOST_WEIGHTS", most)
     with collected() as notes:
         assert leave_out(Posterior(build("mlp")), TensorBatches(rows(), 16), by_name(loss), len(rows()[1]), 0) is None
     assert why in notes[0]
