@@ -106,9 +106,7 @@ class Loss:
             output = output.movedim(self.class_dim, 1)
         if self.one_hot:
             return output, target.argmax(self.class_dim)
-        if target.is_floating_point() or target.is_complex():
-            return output, target
-        if self.task is None:
+        if self.task is None or target.is_floating_point() or target.is_complex():
             return output, target
         return output, target.long() if self.task == "classification" else target.to(output.dtype)
 
@@ -309,7 +307,9 @@ def per_example(loss: Loss, predict: Predict, batch: Any) -> Tensor:
             "(reduction='none'), because the bound counts examples and looks at their spread"
         )
     if not losses.is_floating_point():
-        raise PactrainError(f"the loss returned {losses.dtype}; it must return real floating-point numbers")
+        raise PactrainError(
+            f"the loss returned {losses.dtype}; it must return real floating-point numbers, which have a gradient"
+        )
     return losses
 
 

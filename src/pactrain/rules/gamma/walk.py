@@ -17,8 +17,7 @@ from typing import Any
 from pactrain.distributions.posterior import Posterior
 from pactrain.problem.batches import Batches
 from pactrain.problem.losses import Loss
-from pactrain.rules import constants
-from pactrain.rules.constants import FURTHER_LENGTH, GAMMA_STEP, STEPS
+from pactrain.rules.constants import FURTHER_LENGTH, GAMMA_STEP, MOST_WEIGHTS, STEPS
 from pactrain.rules.gamma.trained_leave_one_out import LeftOut, LeftOutEstimate
 from pactrain.runtime.errors import PactrainError
 from pactrain.runtime.gave_up import gave_up
@@ -111,7 +110,7 @@ def leave_out(posterior: Posterior, batches: Batches, loss: Loss, n: int, seed: 
     try:
         if loss.name in WITHOUT_CURVATURE:
             raise PactrainError(f"{loss.name} is made of straight lines, without the curvature that leaving out needs")
-        if posterior.num_weights > constants.MOST_WEIGHTS:
+        if posterior.num_weights > MOST_WEIGHTS:
             raise PactrainError(f"for a network of {posterior.num_weights:,} weights it would take too long")
         return LeftOut(posterior, batches, loss, n, seed)
     except (PactrainError, RuntimeError) as error:  # some losses have no second derivative
