@@ -22,7 +22,7 @@ from rows import QUICK, ROWS
 
 import pactrain
 from pactrain.rules.constants import GAMMA_STEP
-from pactrain.rules.gamma.trained_leave_one_out import Answer, LeftOut
+from pactrain.rules.gamma.trained_leave_one_out import LeftOut, LeftOutEstimate
 from pactrain.rules.gamma.walk import GammaWalk, leave_out
 from pactrain.training.start import Start
 
@@ -34,7 +34,7 @@ FACTORS = (0.35, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0)
 def walked(problem: Problem, seed: int) -> list[dict[str, Any]]:
     """One entry per γ, in the order of training."""
     found: list[dict[str, Any]] = []
-    ask, moves = LeftOut.ask, LeftOut._moves
+    ask, moves = LeftOut.estimate, LeftOut._moves
     moved: list[Any] = []
 
     def left_out(start: Start) -> LeftOut | None:
@@ -51,7 +51,7 @@ def walked(problem: Problem, seed: int) -> list[dict[str, Any]]:
         moved[:] = [moves(*args)]
         return moved[0]
 
-    def answer(self: LeftOut, gamma: float, drawn: Any = None) -> Answer:
+    def answer(self: LeftOut, gamma: float, drawn: Any = None) -> LeftOutEstimate:
         said, model = ask(self, gamma, drawn), self.posterior.model
         entry: dict[str, Any] = {"gamma": gamma, "loss": said.loss, "slope": said.slope, "wrong": said.wrong}
         training = model.training
@@ -74,7 +74,7 @@ def walked(problem: Problem, seed: int) -> list[dict[str, Any]]:
         mock.patch("pactrain.training.start._left_out", left_out),
         mock.patch.object(GammaWalk, "_next", following),
         mock.patch.object(LeftOut, "_moves", kept),
-        mock.patch.object(LeftOut, "ask", answer),
+        mock.patch.object(LeftOut, "estimate", answer),
     ):
         pactrain.fit(problem.model(), problem.data(torch.arange(problem.rows)), loss=problem.loss, seed=seed)
     return found

@@ -3,6 +3,7 @@
 import ast
 import re
 import statistics
+from collections.abc import Iterator
 from pathlib import Path
 
 import pactrain
@@ -69,6 +70,19 @@ def test_a_newcomer_sees_few_things() -> None:
     assert {path.stem for path in entries} - {"__init__", "__main__", "py"} == set(ROOMS)
 
 
+def test_nothing_binds_the_name_of_fit_to_its_module() -> None:
+    """Python would: `pactrain.fit` is then no function any more, for all code of the process."""
+    files = [
+        *SOURCE.rglob("*.py"),
+        *TESTS.rglob("*.py"),
+        *(TESTS.parent / "examples").rglob("*.py"),
+        *(TESTS.parent / "docs").rglob("*.md"),
+    ]
+    importing = re.compile(r"^ *(?:from|import) pactrain\.fit\b", re.MULTILINE)
+    allowed = {SOURCE / "__init__.py"}  # for type checkers alone
+    assert [str(file) for file in files if file not in allowed and importing.search(file.read_text())] == []
+
+
 def test_fit_is_a_table_of_contents() -> None:
     assert len(imports(MODULES["pactrain.fit"])) <= 15
 
@@ -114,6 +128,41 @@ def test_the_page_names_files_that_there_are() -> None:
     named = {name for name in re.findall(r"`([\w./]+/[\w.]+\.(?:py|jinja))`", page) if "x/" not in name}
     assert len(named) > 80
     assert [name for name in sorted(named) if not any((root / name).is_file() for root in (SOURCE, TESTS.parent))] == []
+
+
+def patched_constants(test: Path) -> Iterator[str]:
+    """Constants of pactrain that a test patches, each as `module.NAME` by the name under which the test reaches the module."""
+    tree = ast.parse(test.read_text())
+    known: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("pactrain"):
+            known |= {alias.asname or alias.name: f"{node.module}.{alias.name}" for alias in node.names}
+        if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "setattr" and node.args:
+            place, *rest = node.args
+            if isinstance(place, ast.Constant) and str(place.value).startswith("pactrain."):
+                name = str(place.value)
+            elif isinstance(place, ast.Name) and place.id in known and rest and isinstance(rest[0], ast.Constant):
+                name = f"{known[place.id]}.{rest[0].value!s}"
+            else:
+                continue
+            if name.rpartition(".")[2].isupper():
+                yield name
+
+
+def defines(module: Path, name: str) -> bool:
+    """True if a module assigns to a name at its top."""
+    nodes = [node for node in ast.parse(module.read_text()).body if isinstance(node, ast.Assign | ast.AnnAssign)]
+    targets = [t for node in nodes for t in (node.targets if isinstance(node, ast.Assign) else [node.target])]
+    return any(isinstance(part, ast.Name) and part.id == name for target in targets for part in ast.walk(target))
+
+
+def test_tests_patch_constants_where_they_are_defined() -> None:
+    found = {name for test in TESTS.rglob("*.py") for name in patched_constants(test)}
+    assert len(found) > 15
+    assert not defines(MODULES["pactrain.rules.gamma.walk"], "FURTHER_LENGTH")  # imported there
+    assert [
+        name for name in sorted(found) if not defines(MODULES[name.rpartition(".")[0]], name.rpartition(".")[2])
+    ] == []
 
 
 CATCH_ALL = {

@@ -36,8 +36,8 @@ MODULES = (
     "distributions/gaussian.py", "scan/estimate.py", "problem/constant_answer.py",
     "certification/statement.py", "certification/make_statements.py", "certification/certificate.py",
     "certification/certify.py", "certification/risks.py", "certification/prior_check.py", "certification/measures.py",
-    "certification/noise_per_example.py", "certification/recursive.py", "certification/shared_inputs.py",
-    "certification/unbounded_loss.py",
+    "certification/noise_per_example.py", "certification/recursive.py", "certification/subject.py",
+    "certification/unbounded_loss.py", "certification/progressive.py", "certification/in_parts.py", "training/progressive.py",
 )  # fmt: skip
 ALSO = {  # tests that must notice a change beside those that have the module's name
     **{module: ["bounds/test_base.py", "bounds/test_bounds.py"] for module in MODULES if module.startswith("bounds/")},
@@ -47,11 +47,16 @@ ALSO = {  # tests that must notice a change beside those that have the module's 
     },
     "bounds/moment.py": ["scan/test_estimate.py"],
     "certification/certify.py": ["certification/test_make_statements.py"],
-    "certification/shared_inputs.py": ["certification/test_make_statements.py", "certification/test_certify.py"],
+    "certification/subject.py": ["certification/test_make_statements.py", "certification/test_certify.py"],
     "certification/unbounded_loss.py": ["certification/test_make_statements.py"],
     "certification/measures.py": ["certification/test_risks_values.py"],
+    "certification/in_parts.py": ["certification/test_progressive.py"],
+    "training/progressive.py": ["oracle/test_in_parts.py"],
 }
-PARTS = {"scan/estimate.py": ("_row", "moment_at")}  # of the others, everything is mutated
+PARTS = {
+    "scan/estimate.py": ("_row", "moment_at"),
+    "training/progressive.py": ("meet_block",),
+}  # of the others, everything is mutated
 
 
 def owners(module: str) -> list[str]:

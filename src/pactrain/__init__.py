@@ -70,8 +70,5 @@ def __getattr__(name: str) -> Any:
         return import_module(f"pactrain.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'pactrain' has no attribute {name!r}")
-    module = import_module(f"pactrain.{_HOME[name]}")
-    globals().update(
-        {n: getattr(module, n) for n, home in _HOME.items() if home == _HOME[name]}
-    )  # `fit`: not its module
+    globals()[name] = getattr(import_module(f"pactrain.{_HOME[name]}"), name)  # `fit`: the function, not its module
     return globals()[name]

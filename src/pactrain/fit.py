@@ -1,4 +1,8 @@
-"""`fit`: one call from a network and data to a trained network and a certificate."""
+"""`fit`: one call from a network and data to a trained network and a certificate.
+
+Its name is `pactrain.fit`, or `from pactrain import fit`.  Python binds that name to this module where code imports the module itself
+(`import pactrain.fit`, `from pactrain.fit import …`) before it has used the function.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,7 +31,7 @@ from pactrain.training.options import (
     Rules,
 )
 from pactrain.training.session import reading, session
-from pactrain.training.start import look_at_start
+from pactrain.training.start import make_start
 from pactrain.training.train import train
 from pactrain.training.unknown_options import ROWS, UnknownOption, refuse
 
@@ -124,7 +128,7 @@ def _fit(
     ):
         doubts = doubts_before_training(model, problem, options)
         with in_units(model, problem, rules=options.rules, prior=options.prior_spec, seed=options.seed) as scaled:
-            start = look_at_start(model, scaled, options)
+            start = make_start(model, scaled, options)
             run = Run.open(start, described.config)
             trained = train(start, run.keeper, judge)
         certified = certify_training(trained, doubts, described)

@@ -32,7 +32,7 @@ def run(model: nn.Module, folder: Path | None, stop: int | None = None) -> Train
             raise Stop
         return {"step": step, "mean": float(weights(model).mean())}
 
-    return train(model, problem(), SETTINGS, look=1, watch=watch, keep=folder, seed=3)
+    return train(model, problem(), SETTINGS, measure_every=1, watch=watch, keep=folder, seed=3)
 
 
 def test_a_training_that_was_stopped_ends_as_an_undisturbed_one(tmp_path: Path) -> None:

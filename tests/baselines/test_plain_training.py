@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from pactrain import fit
-from pactrain.baselines.plain_training import LOOK, Settings, train
+from pactrain.baselines.plain_training import MEASURE_EVERY, Settings, train
 from pactrain.problem.batches import TensorBatches
 from pactrain.runtime.errors import PactrainError, TrainingError
 from pactrain.runtime.seeds import derive
@@ -63,7 +63,7 @@ def test_validation_ends_with_the_best_weights_seen() -> None:
     assert found.best_step is not None
     assert found.validation is not None
     assert 0 < found.best_step < 600
-    assert found.best_step % LOOK == 0
+    assert found.best_step % MEASURE_EVERY == 0
     with torch.no_grad():
         accuracy = float((model.eval()(validation[0]).argmax(1) == validation[1]).double().mean())
     assert accuracy == pytest.approx(found.validation["accuracy"])

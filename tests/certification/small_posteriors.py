@@ -8,8 +8,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pactrain import Posterior, Prior
-from pactrain.certification.shared_inputs import Rows, Scene
 from pactrain.certification.statement import Label
+from pactrain.certification.subject import Rows, Subject
 from pactrain.problem.batches import TensorBatches
 from pactrain.problem.losses import CallableLoss
 from pactrain.runtime.events import silent
@@ -69,14 +69,14 @@ def cross_entropy(predict: Callable[..., Tensor], batch: Data) -> Tensor:
     return F.cross_entropy(predict(batch[0]), batch[1], reduction="none")
 
 
-def scene_of(
+def subject_of(
     n: int = 120,
     *,
     shift: float = 0.0,
     label: Label = "certified",
     batches: TensorBatches | None = None,
     **changes: Any,
-) -> Scene:
+) -> Subject:
     """A network at its prior, or `shift` away from it in its only random weights: KL = shift²."""
     torch.manual_seed(0)
     model = nn.Linear(2, 2)
@@ -92,4 +92,4 @@ def scene_of(
         "seed": 0,
     }
     given |= {"rows": Rows(batches, batches, batches), "classes": 2, "label": label, "delta": 0.04, "draws": 10}
-    return Scene(**given | {"progress": silent} | changes)
+    return Subject(**given | {"progress": silent} | changes)

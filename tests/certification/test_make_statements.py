@@ -20,7 +20,7 @@ from pactrain.problem.batches import LoaderBatches, TensorBatches
 from pactrain.problem.constant_answer import ConstantAnswer
 from pactrain.problem.losses import Loss
 from pactrain.problem.named_losses import LOSSES
-from tests.certification.small_posteriors import Data, Product, classes, scene_of
+from tests.certification.small_posteriors import Data, Product, classes, subject_of
 from tests.oracle.complaints import complaints
 from tests.oracle.formulas import VALUES
 from tests.oracle.networks import Rows, network_of, noise_for
@@ -105,12 +105,12 @@ def test_every_input_of_every_statement(name: str) -> None:
 
 def test_the_drawn_network_is_the_one_whose_density_ratio_is_charged() -> None:
     data = classes(200)
-    scene = scene_of(loss=LOSSES["cross_entropy"], batches=TensorBatches(data, 200), seed=3)
+    subject = subject_of(loss=LOSSES["cross_entropy"], batches=TensorBatches(data, 200), seed=3)
     with torch.no_grad():
-        scene.posterior.log_std.fill_(0.5)
-    weights = flat(scene.posterior.means()[0]) + math.exp(0.5) * noise_for(4, 3, "one network")
-    answers = data[0].double() @ torch.from_numpy(weights).view(2, 2).T + scene.posterior.model.get_parameter("bias")
-    drawn = about(scene, END)[0][-1]
+        subject.posterior.log_std.fill_(0.5)
+    weights = flat(subject.posterior.means()[0]) + math.exp(0.5) * noise_for(4, 3, "one network")
+    answers = data[0].double() @ torch.from_numpy(weights).view(2, 2).T + subject.posterior.model.get_parameter("bias")
+    drawn = about(subject, END)[0][-1]
     assert drawn.bound == "disintegrated"
     assert drawn.inputs["risk"] == pytest.approx(float((answers.argmax(1) != data[1]).double().mean()), abs=1e-9)
 
@@ -120,7 +120,7 @@ def test_the_drawn_network_is_the_one_whose_density_ratio_is_charged() -> None:
 
 def test_what_a_statement_has_to_beat() -> None:
     constant = ConstantAnswer(torch.tensor([0.0, 0.5]), torch.tensor([0.5, 20.0]))
-    statements, _, _ = about(scene_of(loss=LOSSES["cross_entropy"], constant=constant), END)
+    statements, _, _ = about(subject_of(loss=LOSSES["cross_entropy"], constant=constant), END)
     found = {(s.quantity, s.bound): s.constant_answer for s in statements}
     (entropy,) = (s for s in statements if s.bound == "bernstein")
     part = float(entropy.quantity.rpartition(" ")[2])
@@ -130,7 +130,7 @@ def test_what_a_statement_has_to_beat() -> None:
         (entropy.quantity, "bernstein"): pytest.approx(sum(smoothed) / 2),
         ("0-1 error", "disintegrated"): 0.25,
     }
-    unknown, _, _ = about(scene_of(loss=LOSSES["cross_entropy"]), END)
+    unknown, _, _ = about(subject_of(loss=LOSSES["cross_entropy"]), END)
     assert {s.constant_answer for s in unknown} == {None}
     assert {s.label for s in unknown if s.bound in ("kl", "bernstein", "disintegrated")} == {"certified"}
 
@@ -141,20 +141,20 @@ def test_a_loss_with_a_range_has_a_clipped_statement_and_no_error() -> None:
 
     loss = Loss("squashed_loss", squashed, "regression", high=3.0)
     x, y = classes(120)
-    scene = scene_of(loss=loss, batches=TensorBatches((x, torch.stack([y, y], 1).float()), 120))
-    found = {s.quantity: s for s in about(scene, END)[0]}
+    subject = subject_of(loss=loss, batches=TensorBatches((x, torch.stack([y, y], 1).float()), 120))
+    found = {s.quantity: s for s in about(subject, END)[0]}
     assert [s.bound for s in found.values()] == ["kl", "kl", "kl", "unbounded (paper)"]
     clipped = found["clipped loss"]
     assert (clipped.inputs["scale"], clipped.inputs["choices"], clipped.inputs["bins"]) == (3.0, 1, 1000)
     assert found["squashed-loss loss"].bound == "unbounded (paper)"
-    assert clipped.inputs["prior_nats"] == priced_prior(scene.posterior).nats
+    assert clipped.inputs["prior_nats"] == priced_prior(subject.posterior).nats
     assert clipped.inputs["delta_bound"] == pytest.approx(0.8 * 0.04 / 3)
 
 
 def test_few_draws_bring_a_note() -> None:
     data = TensorBatches(classes(2000), 2000)
-    scene = scene_of(loss=LOSSES["cross_entropy"], batches=data, posterior=Posterior(Product(), Prior(std=0.2)))
-    (note,) = about(scene, END)[2]
+    subject = subject_of(loss=LOSSES["cross_entropy"], batches=data, posterior=Posterior(Product(), Prior(std=0.2)))
+    (note,) = about(subject, END)[2]
     assert "over a tenth" in note
 
 
@@ -162,35 +162,35 @@ def test_few_draws_bring_a_note() -> None:
 
 
 def test_held_out_rows() -> None:
-    scene = scene_of(loss=LOSSES["cross_entropy"], label="heuristic")
+    subject = subject_of(loss=LOSSES["cross_entropy"], label="heuristic")
     x, y = classes(40, seed=2)
     with torch.no_grad():
-        errors = int((scene.posterior.model(x).argmax(1) != y).sum())
-        y[:] = scene.posterior.model(x).argmax(1)
+        errors = int((subject.posterior.model(x).argmax(1) != y).sum())
+        y[:] = subject.posterior.model(x).argmax(1)
         y[:3] = 1 - y[:3]
     assert 0 < errors < 40
     held_out = TensorBatches((x, y), 40)
-    (s,) = held_out_statements(scene, held_out, [])
+    (s,) = held_out_statements(subject, held_out, [])
     assert (s.quantity, s.predictor, s.bound, s.label) == ("0-1 error", "mean network", "test set", "certified")
     assert s.inputs == {"errors": 3, "n": 40, "delta_bound": pytest.approx(0.01)}
     assert s.value == pytest.approx(VALUES["test set"](s.inputs))
     assert s.constant_answer == pytest.approx(min(float(y.double().mean()), 1 - float(y.double().mean())))
-    (doubted,) = held_out_statements(scene, held_out, ["seen before"])
+    (doubted,) = held_out_statements(subject, held_out, ["seen before"])
     assert doubted.label == "heuristic"
-    assert held_out_statements(scene_of(), held_out, []) == []  # nothing is known of a callable's errors
+    assert held_out_statements(subject_of(), held_out, []) == []  # nothing is known of a callable's errors
 
 
 def test_counted_rows_judge_the_network_at_the_priors_mean() -> None:
-    scene = scene_of(loss=LOSSES["cross_entropy"])
-    assert counted_statements(scene) == []
-    scene.posterior.prior_source = "elsewhere"
-    scene = replace(scene, rows=replace(scene.rows, held_out=None), label="estimated")
-    x, y = scene.rows.counted.tensors  # type: ignore[attr-defined]
+    subject = subject_of(loss=LOSSES["cross_entropy"])
+    assert counted_statements(subject) == []
+    subject.posterior.prior_source = "elsewhere"
+    subject = replace(subject, rows=replace(subject.rows, held_out=None), label="estimated")
+    x, y = subject.rows.counted.tensors  # type: ignore[attr-defined]
     with torch.no_grad():
-        y[:] = scene.posterior.model(x).argmax(1)
+        y[:] = subject.posterior.model(x).argmax(1)
         y[:5] = 1 - y[:5]
-        scene.posterior.model.get_parameter("weight").neg_()
-    (s,) = counted_statements(scene)
+        subject.posterior.model.get_parameter("weight").neg_()
+    (s,) = counted_statements(subject)
     assert (s.quantity, s.predictor, s.bound, s.label) == (
         "0-1 error",
         "prior's mean network",
@@ -198,8 +198,8 @@ def test_counted_rows_judge_the_network_at_the_priors_mean() -> None:
         "estimated",
     )
     assert s.inputs == {"errors": 5, "n": 120, "delta_bound": 0.02}
-    scene.posterior.return_to_prior()
-    (again,) = counted_statements(scene)
+    subject.posterior.return_to_prior()
+    (again,) = counted_statements(subject)
     assert (again.predictor, again.inputs) == ("mean network", s.inputs)
 
 
@@ -207,12 +207,12 @@ def test_nodes_of_a_graph_prove_nothing() -> None:
     class Graph(tuple):  # type: ignore[type-arg]
         edge_index = torch.zeros(2, 0)
 
-    scene = scene_of(loss=LOSSES["cross_entropy"])
+    subject = subject_of(loss=LOSSES["cross_entropy"])
     x, _ = classes(40, seed=2)
     with torch.no_grad():
-        y = scene.posterior.model(x).argmax(1)
+        y = subject.posterior.model(x).argmax(1)
     for kind, label in ((Graph, "heuristic"), (tuple, "certified")):
-        (s,) = held_out_statements(scene, LoaderBatches([kind((x, y))], torch.device("cpu")), [])
+        (s,) = held_out_statements(subject, LoaderBatches([kind((x, y))], torch.device("cpu")), [])
         assert s.label == label
 
 

@@ -8,7 +8,7 @@ import pytest
 from pactrain.certification.make_statements import about
 from pactrain.certification.statement import Label
 from pactrain.certification.unbounded_loss import _mfold
-from tests.certification.small_posteriors import scene_of
+from tests.certification.small_posteriors import subject_of
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ from tests.certification.small_posteriors import scene_of
 def test_the_unbounded_loss_is_estimated_where_the_draws_can_see_it(
     n: int, kl: float, label: Label, expected: str
 ) -> None:
-    statements, measured, notes = about(scene_of(n, shift=math.sqrt(kl), label=label), "once")
+    statements, measured, notes = about(subject_of(n, shift=math.sqrt(kl), label=label), "once")
     assert [s.bound for s in statements] == ["unbounded (cgf)", "unbounded (paper)"]
     for s in statements:
         assert (s.quantity, s.label, s.prior, s.when) == ("loss", expected, "fixed in advance", "once")

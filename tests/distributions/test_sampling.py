@@ -83,7 +83,7 @@ def test_keywords_and_dicts() -> None:
 
 def test_mistakes() -> None:
     posterior, (x, _) = Posterior(build("mlp")), rows(20)
-    with pytest.raises(PactrainError, match="at least two"):
+    with pytest.raises(PactrainError, match="at least 2"):
         posterior.predict(x, draws=1)
     with posterior.sampled(), pytest.raises(PactrainError, match="outside the block"):
         posterior.predict(x)

@@ -1,9 +1,5 @@
 """Training with Lightning's Trainer for real: progress, checkpoint, resume, a module of one's own."""
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -81,42 +77,3 @@ def test_a_module_of_ones_own_with_accumulation_and_clipping(tmp_path: Path) -> 
     trainer(tmp_path, 20, accumulate_grad_batches=2, gradient_clip_val=5.0).fit(module, parts()[1])
     x, y = rows(300)
     assert (module.posterior.model(x).argmax(1) == y).double().mean() > 0.85
-
-
-TWO = """
-import json, sys
-from pathlib import Path
-import torch
-from lightning import Trainer
-from pactrain.integrations.lightning import LitPosterior
-from tests.integrations.test_lightning import parts
-
-torch.set_num_threads(1)
-prepared, loader = parts()
-posterior = prepared.posterior
-trainer = Trainer(
-    max_epochs=8, accelerator="cpu", devices=2, strategy="ddp", logger=False, enable_progress_bar=False, enable_checkpointing=False
-)
-trainer.fit(LitPosterior(prepared), loader)
-x, y = loader.dataset.tensors
-found = {"processes": trainer.world_size, "steps": trainer.global_step}
-found |= {"accuracy": float((posterior.model(x).argmax(1) == y).double().mean())}
-found |= {"log_std": posterior.log_std.tolist(), "means": [p.tolist() for p in posterior.model.parameters()]}
-Path(f"rank{trainer.global_rank}.json").write_text(json.dumps(found))
-"""
-
-
-@pytest.mark.slow
-def test_two_processes_share_the_batches_and_end_with_the_same_posterior(tmp_path: Path) -> None:
-    (tmp_path / "two.py").write_text(TWO)
-    root = Path(pactrain.__file__).parent.parent
-    env = os.environ | {"PYTHONPATH": f"{root}:{Path(__file__).parents[2]}", "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, "two.py"], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    first, second = (json.loads((tmp_path / f"rank{i}.json").read_text()) for i in range(2))
-    assert first == second
-    assert first["processes"] == 2
-    assert first["steps"] == 8 * 3  # six batches an epoch, three for each
-    assert first["accuracy"] > 0.8

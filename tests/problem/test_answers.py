@@ -5,7 +5,7 @@ import pytest
 import torch
 from sklearn import metrics
 
-from pactrain.problem.answers import ClassAnswers, NumberAnswers, answers_of, further_scores, most_confused
+from pactrain.problem.answers import ClassAnswers, NumberAnswers, answers_of
 from pactrain.problem.losses import CallableLoss
 from pactrain.problem.named_losses import LOSSES
 
@@ -20,7 +20,7 @@ def classes(n: int = 200, count: int = 4) -> ClassAnswers:
 
 def test_scores_of_classes_are_those_of_scikit_learn() -> None:
     answers = classes()
-    found = further_scores(answers)
+    found = answers.further_scores()
     target, named = answers.target, answers.answer
     assert found["balanced_accuracy"] == pytest.approx(metrics.balanced_accuracy_score(target, named))
     assert found["f1"] == pytest.approx(metrics.f1_score(target, named, average="macro"))
@@ -31,10 +31,10 @@ def test_scores_of_classes_are_those_of_scikit_learn() -> None:
 
 def test_a_class_without_rows_counts_for_nothing() -> None:
     scores = np.eye(3)[[0, 1, 1, 2]]
-    found = further_scores(ClassAnswers(np.array([0, 1, 1, 1]), scores, True))
+    found = ClassAnswers(np.array([0, 1, 1, 1]), scores, True).further_scores()
     assert found["recall"] == [1.0, pytest.approx(2 / 3), None]
     assert found["balanced_accuracy"] == pytest.approx(5 / 6)
-    alone = further_scores(ClassAnswers(np.array([1, 1]), scores[:2], True))
+    alone = ClassAnswers(np.array([1, 1]), scores[:2], True).further_scores()
     assert "auc" not in alone
 
 
@@ -42,16 +42,16 @@ def test_scores_of_numbers_are_those_of_scikit_learn() -> None:
     g = np.random.default_rng(0)
     target = g.normal(3, 2, 50)
     answers = NumberAnswers(target, target + g.normal(size=50))
-    found = further_scores(answers)
+    found = answers.further_scores()
     assert found["r2"] == pytest.approx(metrics.r2_score(target, answers.answer))
     assert found["mae"] == pytest.approx(metrics.mean_absolute_error(target, answers.answer))
     assert found["spread"] == pytest.approx(target.std())
-    assert "r2" not in further_scores(NumberAnswers(np.ones(3), np.zeros(3)))
+    assert "r2" not in NumberAnswers(np.ones(3), np.zeros(3)).further_scores()
 
 
 def test_confusions_come_by_how_often_they_are_made() -> None:
     target, named = np.array([0, 0, 0, 1, 1, 2]), np.array([1, 1, 0, 1, 2, 2])
-    assert most_confused(ClassAnswers(target, np.eye(3)[named], True)) == [(0, 1, 2), (1, 2, 1)]
+    assert ClassAnswers(target, np.eye(3)[named], True).most_confused() == [(0, 1, 2), (1, 2, 1)]
 
 
 def test_answers_are_the_networks_own_in_the_targets_unit() -> None:

@@ -94,7 +94,7 @@ def test_a_failure_before_training_leaves_nothing_behind(monkeypatch: pytest.Mon
         raise RuntimeError("once")
 
     with monkeypatch.context() as patch:
-        patch.setattr("pactrain.training.prior_from_data.look_at_data", fails)
+        patch.setattr("pactrain.training.prior_from_data.measure_untrained", fails)
         with pytest.raises(RuntimeError, match="once"):
             pactrain.fit(model, (x, y), budget="5 epochs", prior_data=0.5)
     assert torch.equal(model[0].weight, before)

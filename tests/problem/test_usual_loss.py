@@ -40,8 +40,33 @@ def test_columns_of_zeros_and_ones() -> None:
 def test_classes_and_amounts_are_as_ever() -> None:
     assert chosen(3, CLASSES).name == "cross_entropy"
     assert chosen(1, X[:, 0]).name == "mse"
-    assert chosen(1, torch.zeros(60)).name == "mse"  # an amount that is always zero is no class
     assert chosen(3, X[:, :3]).name == "mse"
+
+
+@pytest.mark.parametrize("dim", [1, 3])
+def test_one_hot_pixels_and_tokens(dim: int) -> None:
+    classes = torch.arange(48).reshape(2, 4, 6) % 5
+    output, target = (t.movedim(-1, dim) for t in (torch.randn(2, 4, 6, 5), F.one_hot(classes, 5).float()))
+    loss = as_loss(None, (output, target), nn.Identity())
+    assert loss.name == "cross_entropy"
+    expected = F.cross_entropy(output.movedim(dim, 1), classes, reduction="none").flatten(1).mean(1)
+    torch.testing.assert_close(loss(nn.Identity(), (output, target)), expected)
+
+
+@pytest.mark.parametrize("value", [0, 1])
+def test_the_same_target_everywhere_is_asked_about(value: int) -> None:
+    target = torch.full((60,), float(value))
+    for same in (target, target.long()):
+        with pytest.raises(DataError, match=f"all {value} .* if they are classes, pass loss='binary_cross_entropy'"):
+            chosen(1, same)
+    assert chosen(1, target.bool()).name == "binary_cross_entropy"
+    assert chosen(1, target, nn.Sigmoid()).name == "BCELoss"
+
+
+def test_sorted_tables_are_judged_by_all_their_rows() -> None:
+    x, rare = torch.randn(3000, 6), (torch.arange(3000) > 2990).float()
+    result = pactrain.fit(nn.Linear(6, 1), (x, rare), budget="1 epoch")
+    assert result.config["loss"] == "binary_cross_entropy"
 
 
 def test_a_sigmoid_at_the_end_gives_probabilities() -> None:
@@ -108,6 +133,8 @@ def test_classes_as_floats_shares_and_signs_are_asked_about() -> None:
         with pytest.raises(DataError, match=words):
             chosen(outputs, target)
         assert as_loss("mse", (X, target), nn.Linear(6, outputs)).name == "mse"
+    with pytest.raises(DataError, match=r"whole numbers, and the targets are torch.float32; pass y.long\(\)"):
+        as_loss(nn.CrossEntropyLoss(), (X, CLASSES.float()), nn.Linear(6, 3))
 
 
 def test_counts_beside_one_output_are_asked_about() -> None:

@@ -24,7 +24,9 @@ def test_resumed_run_is_bitwise_the_uninterrupted_one(
     name: str, preset: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pactrain.runs.folder.CHECKPOINT_SECONDS", 0.0)
-    monkeypatch.setattr(history, "LOOKS", 3)  # so that a look falls before a crash and is repeated after it
+    monkeypatch.setattr(
+        history, "MEASUREMENTS", 3
+    )  # so that a measurement falls before a crash and is repeated after it
     run: dict[str, Any] = {
         "preset": PRESETS[preset].replace(enter_stage2=0.0, stage2_share=0.5),
         "budget": "9 epochs",

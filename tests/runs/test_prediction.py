@@ -72,6 +72,19 @@ def test_few_rows_at_a_time_give_the_same(classifier: pactrain.Result, monkeypat
     np.testing.assert_allclose(parts.spread, whole.spread, rtol=1e-6)
 
 
+def test_many_rows_of_a_wide_network_go_through_it_in_pieces(classifier: pactrain.Result) -> None:
+    largest = 0
+
+    def count(_: nn.Module, inputs: tuple[Tensor]) -> None:
+        nonlocal largest
+        largest = max(largest, len(inputs[0]))
+
+    with_hook = classifier.model.register_forward_pre_hook(count)
+    assert len(classifier.predict(torch.zeros(5000, 3), draws=2).values) == 5000
+    with_hook.remove()
+    assert largest == 1024
+
+
 class Two(nn.Module):
     """Two named inputs."""
 
@@ -106,6 +119,8 @@ def test_amounts_and_their_spread() -> None:
 def test_rows_that_cannot_be_predicted_for(classifier: pactrain.Result) -> None:
     with pytest.raises(DataError, match="row 2 holds NaN, infinity"):
         classifier.predict([[1.0, 2, 3], [np.nan, 1, 2]])
+    with pytest.raises(DataError, match="None, without rows"):
+        classifier.predict(None)
     with pytest.raises(DataError, match="cannot be read as numbers"):
         classifier.predict([["a", "b", "c"]])
     with pytest.raises(DataError, match="there must be some"):

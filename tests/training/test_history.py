@@ -12,7 +12,7 @@ from tests.zoo import build, rows
 
 @pytest.mark.parametrize("preset", ["auto", "authors"])
 def test_a_long_run_is_looked_at_now_and_then_and_at_its_ends(preset: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "LOOKS", 5)
+    monkeypatch.setattr(history, "MEASUREMENTS", 5)
     rules = PRESETS[preset].replace(fixed_epochs=40, enter_stage2=0.0, stage2_share=0.5, stage2_patience=7)
     data = rows(60)
     result = pactrain.fit(build("mlp"), data, preset=rules)

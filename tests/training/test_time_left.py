@@ -17,10 +17,7 @@ from tests.zoo import build
 def options(seconds: float, passed: float) -> Options:
     """Options of a call that began some time ago."""
     budget = Budget(seconds=seconds, started=time.monotonic() - passed)
-    return Options(
-        prior="layer", bound="auto", preset="auto", delta=0.05, device="cpu", seed=0, budget=budget, prior_data=0.0,
-        optimizer=None, callbacks=(), progress=False, out=None, resume=False,
-    )  # fmt: skip
+    return Options(device="cpu", budget=budget)
 
 
 def test_without_a_limit_on_time_nothing_is_cut() -> None:

@@ -29,8 +29,8 @@ from pactrain.runtime.seeds import derive, generator, own_randomness, seed_globa
 from pactrain.runtime.trained_models import TRAINED
 from pactrain.training.precision import Computing
 
-LOOK = 20
-"""Steps between two looks at the validation data, unless said otherwise."""
+MEASURE_EVERY = 20
+"""Steps between two measurements on the validation data, unless said otherwise."""
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def train(
     loss: str | AnyLoss | None = None,
     validation: Any = None,
     stop_at: int | None = None,
-    look: int = LOOK,
+    measure_every: int = MEASURE_EVERY,
     watch: Callable[[int], Record] | None = None,
     keep: Path | None = None,
     precision: str | None = None,
@@ -171,7 +171,7 @@ def train(
         loss: As in `fit`.
         validation: Data by which the best weights are kept; the model ends with them, and the result has their step.
         stop_at: End after so many steps of the schedule: to train again on everything as long as was best.
-        look: Steps between two measurements on `validation`.
+        measure_every: Steps between two measurements on `validation`.
         watch: Called with the number of steps at every measurement; what it returns makes up the history.
         keep: Folder for a checkpoint per epoch; a training that is found there goes on.  It goes without `validation`.
         precision: As in `fit`.
@@ -210,11 +210,12 @@ def train(
         training_mode(model)
         TRAINED.add(model)  # its weights are no data-free prior mean any more
         with dropping(model, settings.dropout):
-            for step in _steps(model, batches, chosen, settings, length, until, seed, where, how, keep, history):
-                if step % look and step != until:
+            training = _Training(model, batches, chosen, settings, length, until, seed, where, how)
+            for step in training.steps(history, keep):
+                if step % measure_every and step != until:
                     continue
                 if best is not None:
-                    best.look(step)
+                    best.keep_if_better(step)
                 if watch is not None:
                     history.append(watch(step))
         if best is not None:
@@ -236,44 +237,46 @@ def _steps_of(batches: Batches) -> int:
     return batches.steps or sum(1 for _ in batches.ordered())
 
 
-def _steps(
-    model: nn.Module,
-    batches: Batches,
-    loss: Loss,
-    settings: Settings,
-    length: int,
-    until: int,
-    seed: int,
-    device: torch.device,
-    how: Computing,
-    keep: Path | None,
-    history: list[Record],
-) -> Iterator[int]:
-    """Take the steps, telling the number taken after each."""
-    weights = [p for p in model.parameters() if p.requires_grad]
-    optimizer = settings.make_optimizer(weights)
-    noise = generator(device, seed, "weight noise")
-    kept = None if keep is None else Checkpoint(keep, model, optimizer, noise, history)
-    done, epoch = (0, 0) if kept is None else kept.restore()
-    while done < until:
-        seed_global(derive(seed, "dropout", epoch))
-        for batch in batches.epoch(derive(seed, "order", epoch)):
-            for group in optimizer.param_groups:
-                group["lr"] = settings.rate(done, length)
-            optimizer.zero_grad(set_to_none=True)
-            with noisy(weights, settings.noise, noise):
-                value = how.losses(loss, model, batch).mean()
-                value.backward()
-            optimizer.step()
-            done += 1
-            if (done % LOOK == 0 or done == until) and not bool(torch.isfinite(value)):
-                raise TrainingError(f"the loss became {value.item()} by step {done}; take a smaller learning rate")
-            yield done
-            if done >= until:
-                break
-        epoch += 1
-        if kept is not None:
-            kept.keep(done, epoch)
+@dataclass(frozen=True)
+class _Training:
+    """What is trained on what, how, and for how many steps of a schedule of `length`."""
+
+    model: nn.Module
+    batches: Batches
+    loss: Loss
+    settings: Settings
+    length: int
+    until: int
+    seed: int
+    device: torch.device
+    computing: Computing
+
+    def steps(self, history: list[Record], keep: Path | None) -> Iterator[int]:
+        """Take the steps, with the number taken after each; `history` is kept with the checkpoints in `keep`."""
+        weights = [p for p in self.model.parameters() if p.requires_grad]
+        optimizer = self.settings.make_optimizer(weights)
+        noise = generator(self.device, self.seed, "weight noise")
+        kept = None if keep is None else Checkpoint(keep, self.model, optimizer, noise, history)
+        done, epoch = (0, 0) if kept is None else kept.restore()
+        while done < self.until:
+            seed_global(derive(self.seed, "dropout", epoch))
+            for batch in self.batches.epoch(derive(self.seed, "order", epoch)):
+                for group in optimizer.param_groups:
+                    group["lr"] = self.settings.rate(done, self.length)
+                optimizer.zero_grad(set_to_none=True)
+                with noisy(weights, self.settings.noise, noise):
+                    value = self.computing.losses(self.loss, self.model, batch).mean()
+                    value.backward()
+                optimizer.step()
+                done += 1
+                if (done % MEASURE_EVERY == 0 or done == self.until) and not bool(torch.isfinite(value)):
+                    raise TrainingError(f"the loss became {value.item()} by step {done}; take a smaller learning rate")
+                yield done
+                if done >= self.until:
+                    break
+            epoch += 1
+            if kept is not None:
+                kept.keep(done, epoch)
 
 
 class _Best:
@@ -284,7 +287,7 @@ class _Best:
         self.step, self.scores = 0, evaluate(model, batches.ordered(), loss)
         self.weights: dict[str, Tensor] = copy.deepcopy(model.state_dict())
 
-    def look(self, step: int) -> None:
+    def keep_if_better(self, step: int) -> None:
         """Keep the present weights if they are better."""
         scores = evaluate(self.model, self.batches.ordered(), self.loss)
         if rank(scores) > rank(self.scores):

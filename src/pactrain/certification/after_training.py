@@ -75,7 +75,7 @@ def certify_training(trained: Trained, doubts: Sequence[Caveat], stated: Describ
         delta=options.delta,
         seed=options.seed,
         caveats=stated.caveats,
-        progress=options.tell,
+        progress=options.notify,
     )
     certificate = certify_now(facts, earlier=earlier)
     if certificate.prefers_prior():

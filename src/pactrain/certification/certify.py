@@ -1,6 +1,6 @@
 """`certify`: all that can be stated about a trained posterior, in one record.
 
-One δ is the whole budget, shared out among the events that may fail (`Scene.budget`).  What is only estimated has no part in it.  The
+One δ is the whole budget, shared out among the events that may fail (`Subject.budget`).  What is only estimated has no part in it.  The
 bounds hold for all posteriors at once, so that the end of stage 1 costs nothing more but its own measuring.
 """
 
@@ -17,8 +17,8 @@ from pactrain.certification.data_checks import data_caveats, digest_data, digest
 from pactrain.certification.make_statements import about, counted_statements, held_out_statements, heuristics
 from pactrain.certification.prior_check import prior_caveats
 from pactrain.certification.risks import first_measured
-from pactrain.certification.shared_inputs import Rows, Scene
 from pactrain.certification.statement import END, Caveat, Statement, best_label
+from pactrain.certification.subject import Rows, Subject
 from pactrain.distributions.posterior import Posterior, Snapshot
 from pactrain.problem.as_loss import as_loss
 from pactrain.problem.batches import Batches
@@ -114,7 +114,7 @@ def certify(
     constant = best_constant(rows.measured, chosen, like=output)
     with evaluating(model):
         reasons += prior_caveats(posterior, rows.measured, chosen, constant, seed=seed)
-    scene = Scene(
+    subject = Subject(
         posterior=posterior,
         rows=rows,
         loss=chosen,
@@ -129,7 +129,7 @@ def certify(
         progress=progress,
         earlier=len(background.earlier),
     )
-    return _certificate(scene, reasons, background)
+    return _certificate(subject, reasons, background)
 
 
 def _some(rows: Rows, wanted: tuple[int, int] | None, seed: int) -> Rows:
@@ -143,10 +143,10 @@ def _some(rows: Rows, wanted: tuple[int, int] | None, seed: int) -> Rows:
     return replace(rows, measured=some, of=len(table)) if wanted[0] < len(table) else rows
 
 
-def _certificate(scene: Scene, reasons: list[Caveat], background: Background) -> Certificate:
+def _certificate(subject: Subject, reasons: list[Caveat], background: Background) -> Certificate:
     """Measure, and put everything together."""
-    posterior, rows = scene.posterior, scene.rows
-    found, measured, notes = _statements(scene, reasons, background)
+    posterior, rows = subject.posterior, subject.rows
+    found, measured, notes = _statements(subject, reasons, background)
     statements = [s for s in found if plain(asdict(s)) == asdict(s)]
     if len(statements) < len(found):
         notes.append(
@@ -155,14 +155,14 @@ def _certificate(scene: Scene, reasons: list[Caveat], background: Background) ->
         )
     return Certificate(
         statements=tuple(statements),
-        delta=scene.delta,
+        delta=subject.delta,
         n=int(measured["n"]),
-        loss=scene.loss.name,
-        seed=scene.seed,
+        loss=subject.loss.name,
+        seed=subject.seed,
         prior_source=posterior.prior_source or "",
         caveats=tuple(reasons),
         notes=(*rows.notes, *background.remarks, *dropout_note(posterior.model), *notes),
-        budget=dict(scene.budget),
+        budget=dict(subject.budget),
         measured=plain(measured),
         hashes=hashes_of(posterior, rows.counted, rows.held_out),
         versions=versions(),
@@ -170,23 +170,23 @@ def _certificate(scene: Scene, reasons: list[Caveat], background: Background) ->
 
 
 def _statements(
-    scene: Scene, reasons: list[Caveat], background: Background
+    subject: Subject, reasons: list[Caveat], background: Background
 ) -> tuple[list[Statement], dict[str, Any], list[str]]:
     """The statements, what was measured for the first of them, and notes."""
-    posterior, batches, held_out, loss = scene.posterior, scene.rows.measured, scene.rows.held_out, scene.loss
+    posterior, batches, held_out, loss = subject.posterior, subject.rows.measured, subject.rows.held_out, subject.loss
     model = posterior.model
     with evaluating(model), fresh_casts(), threads_for(model, first_measured(posterior, batches, loss), loss):
-        statements, measured, notes = about(scene, END)
+        statements, measured, notes = about(subject, END)
         for when, snapshot in background.earlier.items():
             now = posterior.snapshot()
             posterior.restore(snapshot)
-            statements += about(scene, when)[0]
+            statements += about(subject, when)[0]
             posterior.restore(now)
-        statements += counted_statements(scene)
+        statements += counted_statements(subject)
         if held_out is not None:
             others = [c.reason for c in data_caveats(held_out) if c not in reasons]
             doubts = [*background.test_doubts, *leaks(batches, held_out), *others]
-            statements += held_out_statements(scene, held_out, doubts)
+            statements += held_out_statements(subject, held_out, doubts)
             notes = [*doubts, *notes]
     return statements + heuristics(background.objective), measured, notes
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from pactrain.certification.statement import Caveat
 from pactrain.problem.batches import Batches, TensorBatches
-from pactrain.problem.call_network import TARGET_KEYS
+from pactrain.problem.call_network import TARGET_KEYS, parts_of
 from pactrain.problem.graph_nodes import Nodes, shared_nodes
 
 EXACT, LOOKED_AT, COMPARISONS = 100, 2000, 500_000_000
@@ -52,16 +52,15 @@ def _tensors(batch: Any) -> Iterable[Tensor]:
     elif isinstance(batch, Mapping):
         for key in sorted(batch, key=lambda key: (key in TARGET_KEYS, str(key))):  # the target last, as in a pair
             yield from _tensors(batch[key])
-    elif isinstance(batch, (tuple, list)):
-        for item in batch:
-            yield from _tensors(item)
+    else:
+        for part in parts_of(batch):
+            yield from _tensors(part)
 
 
 def _only_tensors(batch: Any) -> bool:
     """True if a batch holds nothing beside tensors: texts, say, cannot be compared here."""
-    if isinstance(batch, Mapping):
-        return all(map(_only_tensors, batch.values()))
-    return all(map(_only_tensors, batch)) if isinstance(batch, (tuple, list)) else isinstance(batch, Tensor)
+    parts = parts_of(batch)
+    return all(map(_only_tensors, parts)) if parts else isinstance(batch, Tensor)
 
 
 def row_digests(batches: TensorBatches) -> NDArray[np.uint64]:
@@ -93,7 +92,8 @@ def shared_rows(first: Batches, second: Batches) -> int:
     here, there = as_table(first), as_table(second)
     if here is None or there is None:
         return 0
-    found = np.isin(row_digests(there), row_digests(here)).nonzero()[0].tolist()
+    known, asked = np.sort(row_digests(here)), row_digests(there)  # faster than np.isin for a million rows
+    found = (known[np.searchsorted(known, asked).clip(max=len(known) - 1)] == asked).nonzero()[0].tolist()
     return 0 if by_chance(here, there, found) else len(found)
 
 
@@ -166,7 +166,7 @@ def as_table(batches: Batches) -> TensorBatches | None:
 
 def of_a_graph(batch: Any) -> bool:
     """True if the examples of a batch are nodes of a graph."""
-    parts = [batch, *batch] if isinstance(batch, (tuple, list)) else [batch]
+    parts = [batch, *parts_of(batch)]
     return any(hasattr(part, "edge_index") or (isinstance(part, Mapping) and "edge_index" in part) for part in parts)
 
 

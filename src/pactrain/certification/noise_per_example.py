@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from pactrain.distributions.posterior import Posterior
 from pactrain.problem.losses import Loss
 from pactrain.problem.module_modes import hooked
-from pactrain.runtime.seeds import generator
+from pactrain.runtime.seeds import draw_normal, generator
 
 AT_ONCE, MOST_WEIGHTS = 64, 300_000
 """Examples whose convolutions are drawn at once; weights of all convolutions above which drawing them for each example takes too long."""
@@ -77,7 +77,7 @@ def noise_for_each_example(layers: Sequence[Noisy], source: torch.Generator) -> 
                 return output + torch.cat([_convolved(layer, part, weight, bias, source) for part in x.split(AT_ONCE)])
             uses[index] += x[..., 0].numel()
             variance = F.linear(x.square(), weight.square(), None if bias is None else bias.square())
-            return output + variance.sqrt() * torch.empty_like(output).normal_(generator=source)
+            return output + variance.sqrt() * draw_normal(torch.empty_like(output), source)
 
         return add_noise
 
@@ -87,13 +87,13 @@ def noise_for_each_example(layers: Sequence[Noisy], source: torch.Generator) -> 
 
 def _convolved(layer: nn.Conv2d, x: Tensor, weight: Tensor, bias: Tensor | None, source: torch.Generator) -> Tensor:
     """What the noise of the weights, drawn for each example, adds to a convolution: the examples are groups of channels."""
-    noise = torch.empty(len(x), *weight.shape, dtype=x.dtype, device=x.device).normal_(generator=source) * weight
+    noise = draw_normal(torch.empty(len(x), *weight.shape, dtype=x.dtype, device=x.device), source) * weight
     side = x.reshape(1, -1, *x.shape[2:]), noise.flatten(0, 1)
     added = F.conv2d(*side, None, layer.stride, layer.padding, layer.dilation, groups=len(x))
     added = added.view(len(x), len(weight), *added.shape[2:])
     if bias is None:
         return added
-    own = torch.empty(len(x), len(bias), dtype=x.dtype, device=x.device).normal_(generator=source) * bias
+    own = draw_normal(torch.empty(len(x), len(bias), dtype=x.dtype, device=x.device), source) * bias
     return added + own[:, :, None, None]
 
 

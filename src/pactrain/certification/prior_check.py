@@ -99,7 +99,7 @@ def _beats_shuffles(posterior: Posterior, subset: list[Any], loss: Loss, seed: i
 
 
 def _shuffled(values: Tensor, source: torch.Generator) -> Tensor:
-    order = torch.randperm(values.numel(), generator=source, device=values.device)
+    order = torch.randperm(values.numel(), generator=source, device=source.device).to(values.device)
     return values.reshape(-1)[order].view_as(values)
 
 

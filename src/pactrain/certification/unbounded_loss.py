@@ -8,8 +8,8 @@ from torch import Tensor
 from pactrain.bounds.moment import Array, log_grid
 from pactrain.bounds.prior_price import PricedPrior
 from pactrain.certification.risks import Risks
-from pactrain.certification.shared_inputs import Scene
 from pactrain.certification.statement import RANDOMISED, RANK, Label, Statement, statement
+from pactrain.certification.subject import Subject
 from pactrain.scan.estimate import moment_at
 
 GAMMA_GRID = log_grid(0.5, 2000.0, 40)
@@ -20,22 +20,22 @@ PSI_DRAWS, PSI_EXAMPLES, PSI_FEWEST = 20, 2000, 100
 
 
 def loss_statements(
-    scene: Scene, risks: Risks, prior: PricedPrior, kl: float, when: str
+    subject: Subject, risks: Risks, prior: PricedPrior, kl: float, when: str
 ) -> tuple[list[Statement], list[float]]:
     """The unbounded loss in its two forms, at the best γ of the grid; and an interval for ψ at the γ of the first."""
-    name = scene.loss.title
-    psi, low, high = _psi(scene, prior.log_std, risks.n)
+    name = subject.loss.title
+    psi, low, high = _psi(subject, prior.log_std, risks.n)
     k = float((psi / GAMMA_GRID**2).max())
-    trivial = None if scene.constant is None else scene.constant.loss
+    trivial = None if subject.constant is None else subject.constant.loss
     seen = kl <= math.log(PSI_DRAWS) and risks.n >= PSI_FEWEST  # else the draws cannot see what the bound is about
-    label: Label = "estimated" if seen and RANK[scene.label] >= RANK["estimated"] else "heuristic"
+    label: Label = "estimated" if seen and RANK[subject.label] >= RANK["estimated"] else "heuristic"
 
     def at(form: str, gamma: float, complexity: float) -> Statement:
         inputs = {
             "risk": risks.loss,
             "kl": kl,
             "prior_nats": prior.nats + math.log(len(GAMMA_GRID)),
-            "confidence_nats": math.log(1 / scene.delta),
+            "confidence_nats": math.log(1 / subject.delta),
             "n": risks.n,
             "gamma": gamma,
             "complexity": complexity,
@@ -50,14 +50,14 @@ def loss_statements(
     return [cgf, paper], [float(low[index]), float(high[index])]
 
 
-def _psi(scene: Scene, prior_log_std: Tensor, n: int) -> tuple[Array, Array, Array]:
+def _psi(subject: Subject, prior_log_std: Tensor, n: int) -> tuple[Array, Array, Array]:
     """ψ_mfold at the prior's own vector of stds for every γ, between a lower and an upper end.
 
     The ends are the mean over draws less two standard errors, and the largest draw plus two of its own.
     """
-    subset = scene.rows.measured.subset(PSI_EXAMPLES, scene.seed)
+    subset = subject.rows.measured.subset(PSI_EXAMPLES, subject.seed)
     table, errors = moment_at(
-        scene.posterior, subset, scene.loss, prior_log_std, GAMMA_GRID, draws=PSI_DRAWS, seed=scene.seed
+        subject.posterior, subset, subject.loss, prior_log_std, GAMMA_GRID, draws=PSI_DRAWS, seed=subject.seed
     )
     with np.errstate(invalid="ignore"):  # of losses that are not finite there is no statement
         psi = _mfold(table, n)

@@ -85,11 +85,12 @@ class Compare(TableOptions, NetworkOptions, RepeatOptions, StoreOptions, JsonOpt
 
     def problem(self) -> "Problem":
         """Data and network, with files named so that workers in other folders find them."""
+        from pactrain.data.load import is_file_name
         from pactrain.experiments.compare import Problem
 
         path, _, function = self.model.rpartition(":")
         return Problem(
-            data=str(Path(self.data).resolve()) if Path(self.data).is_file() else self.data,
+            data=str(Path(self.data).resolve()) if is_file_name(self.data) else self.data,
             model=f"{Path(path).resolve()}:{function}" if path.endswith(".py") else self.model,
             target=self.target,
             task=self.task,

@@ -40,18 +40,28 @@ def _lines(config: dict[str, Any], metrics: dict[str, Any], certificate: Certifi
         f"Proved so far: {proved}.",
     ]
     if "accuracy" not in metrics["train"]:
-        return [*lines, _standard(certificate, rows), "Progressive, or from held-out rows: only for classification."]
-    error, source = _error(metrics, facts.get("blocks"))
+        return [
+            *lines,
+            _standard(certificate, rows, config),
+            "Progressive, or from held-out rows: only for classification.",
+        ]
+    error, source = _error(metrics)
+    early, where = _error_of_earlier(facts.get("blocks")) or (error, "")
+    if where and not metrics.get("test"):
+        error, source, where = early, where, ""
+    taken = f"right in {_percent(1 - error)} of the cases ({source})"
+    if where:
+        taken += f", and those with fewer rows in {_percent(1 - early)} ({where})"
     half, held = max(1, rows // 2), max(1, round(HELD_OUT * rows))
-    judged = clopper_pearson(round(error * half), half, delta / 2)
+    judged = clopper_pearson(round(early * half), half, delta / 2)
     tested = clopper_pearson(round(error * held), held, delta)
     on_the_way = progressive_bound(
-        [(max(1, half // RATIO), round(error * half / RATIO)), (half, round(error * half))], delta
+        [(max(1, half // RATIO), round(early * half / RATIO)), (half, round(early * half))], delta
     )
     return [
         *lines,
-        f"What follows are estimates of the proved accuracy, taking the network to be right in {_percent(1 - error)} of the cases ({source}).",
-        _standard(certificate, rows),
+        f"What follows are estimates of the proved accuracy, taking the network to be {taken}.",
+        _standard(certificate, rows, config),
         "--certificate recursive: all rows are trained on and counted, for a predictor that draws new weights for each answer; it says most "
         "from tens of thousands of rows on. Some accuracy, and about 2.5 times the time.",
         f"--prior-data 0.5: {_percent(1 - judged)}, for the network that half of the rows gave; the other half judges it. "
@@ -65,23 +75,28 @@ def _lines(config: dict[str, Any], metrics: dict[str, Any], certificate: Certifi
     ]  # fmt: skip
 
 
-def _standard(certificate: Certificate, rows: int) -> str:
+def _standard(certificate: Certificate, rows: int, config: dict[str, Any]) -> str:
     """What the standard certificate rests on."""
     nats = next((s.inputs["kl"] / certificate.n for s in certificate.statements if "kl" in s.inputs), None)
-    here = "" if nats is None else f"; here {nats:.2g}"
+    here = "" if nats is None or config["prior_data"] else f"; here {nats:.2g}"
     return (
         f"Standard: all {rows:,} rows are trained on and counted, at no other cost; it proves something only where each row changed the "
         f"network little (less than about 0.1 nats of information per row{here})."
     )
 
 
-def _error(metrics: dict[str, Any], blocks: list[list[int]] | None) -> tuple[float, str]:
-    """The error on rows that were not trained on, and where it was seen."""
+def _error(metrics: dict[str, Any]) -> tuple[float, str]:
+    """The error of the delivered network on rows that it was not trained on, and where it was seen."""
     if metrics.get("test"):
         return 1 - metrics["test"]["accuracy"], "on the test rows"
-    if blocks and len(blocks) > 1:
-        return sum(k for _, k in blocks[1:]) / sum(n for n, _ in blocks[1:]), "on blocks before they were trained on"
     return ASSUMED, "assumed: no rows were held out"
+
+
+def _error_of_earlier(blocks: list[list[int]] | None) -> tuple[float, str] | None:
+    """The error of the networks on the way to it, if a progressive certificate has judged them."""
+    if not blocks or len(blocks) < 2:
+        return None
+    return sum(k for _, k in blocks[1:]) / sum(n for n, _ in blocks[1:]), "on blocks before they were trained on"
 
 
 def _advice(on_the_way: float, judged: float, tested: float) -> str:

@@ -28,7 +28,7 @@ class DataOptions(TableOptions):
     """What is learned from: by default handwritten digits, as an example."""
 
     data: str = "digits"
-    """digits, breast_cancer, wine, iris, diabetes, mnist, fashion_mnist, cifar10, cifar100, uci:NAME, graph:NAME, or a .csv, .parquet or .npz file (a graph in the layout of CitationFull, too)."""
+    """digits, breast_cancer, wine, iris, diabetes, mnist, fashion_mnist, cifar10, cifar100, uci:NAME, graph:NAME, a .csv, .parquet or .npz file (images or a graph, too), or a folder of images in IDX files."""
     test_fraction: Share = None
     """Part of the data held out for the test score (files: 0.2, small named sets: 0.5, graphs: the paper's split); 0 trains on everything."""
     keep: Columns = ()
@@ -188,8 +188,10 @@ class Train(DataOptions, ModelOptions, TrainingOptions, CertificateOptions, Outp
 
     def _described_data(self) -> dict[str, Any]:
         """The data as a run folder keeps it, with files by their full names."""
+        from pactrain.data.load import is_file_name
+
         return {
-            "name": str(Path(self.data).resolve()) if Path(self.data).is_file() else self.data,
+            "name": str(Path(self.data).resolve()) if is_file_name(self.data) else self.data,
             "target": self.target,
             "task": self.task,
             "drop": list(self.drop),
@@ -228,8 +230,14 @@ class Train(DataOptions, ModelOptions, TrainingOptions, CertificateOptions, Outp
         """What became of the columns of the user's own table."""
         from pactrain.data.column_report import columns_in_short
 
-        table = Path(self.data).is_file() and not task.encoder.node_features
+        table = self._is_table() and not task.encoder.node_features
         return [f"Columns: {columns_in_short(task.encoder)}"] if table else []
+
+    def _is_table(self) -> bool:
+        """True for a file with columns that have names; a graph's nodes have them, too."""
+        from pactrain.data.image_files import has_images
+
+        return Path(self.data).is_file() and not has_images(Path(self.data))
 
     def described(self, task: "Task", network: str) -> dict[str, Any]:
         """What the run folder must know to load the same data and build the same network again."""
@@ -240,7 +248,7 @@ class Train(DataOptions, ModelOptions, TrainingOptions, CertificateOptions, Outp
             "model": network,
             "prior": self.prior,
             "preprocess": task.encoder.to_dict(),
-            "columns": column_records(task.encoder) if Path(self.data).is_file() else [],
+            "columns": column_records(task.encoder) if self._is_table() else [],
         }
 
 

@@ -67,7 +67,7 @@ IDX = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-u
 
 def _idx(name: str, folders: Iterable[str], home: str, checks: Iterable[tuple[str, int]]) -> Entry:
     layouts = [tuple(f"{folder}/{file}" for file in IDX) for folder in folders]
-    layouts += [("mnist.npz",)] if name == "mnist" else []
+    layouts.append((f"{name}.npz",))
     published = tuple(
         Published(f"{home}/{file}.gz", md5, size, name) for file, (md5, size) in zip(IDX, checks, strict=True)
     )

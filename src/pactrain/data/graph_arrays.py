@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pactrain.runtime.errors import DataError
-from pactrain.runtime.untrusted import array_names
+from pactrain.runtime.untrusted import forms_of
 
 KEYS = {f"{part}_{key}" for part in ("adj", "attr") for key in ("data", "indices", "indptr", "shape")} | {"labels"}
 MASKS = ("train_mask", "val_mask", "test_mask")
@@ -20,7 +20,7 @@ Arrays = dict[str, NDArray[Any]]
 
 def is_graph_file(path: Path) -> bool:
     """True if an NPZ file has the arrays of `CitationFull`."""
-    return array_names(path) >= KEYS - {"labels"}
+    return set(forms_of(path)) >= KEYS - {"labels"}
 
 
 def check_graph(arrays: Arrays, path: str | Path) -> None:

@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pactrain.certification.statement import Caveat
 from pactrain.data.catalogue import entry_of, fetch, files_of
 from pactrain.data.cifar import CLASSES as CIFAR10
 from pactrain.data.cifar import read_cifar10, read_cifar100
@@ -129,11 +130,15 @@ def _grey(files: list[Path]) -> list[NDArray[np.generic]]:
 
 
 def image_task(name: str, root: str | Path | None) -> Task:
-    """A set of images as a task of rows; new rows to predict for have the columns x0, x1, … of bytes."""
-    images = load_images(name, root)
+    """A set of images as a task of rows."""
+    return task_of_images(load_images(name, root))
+
+
+def task_of_images(images: ImageSet, caveats: tuple[Caveat, ...] = ()) -> Task:
+    """Images as a task of rows; new rows to predict for have the columns x0, x1, … of bytes."""
     center, spread = GREY if images.x_train.shape[1] == 1 else COLOUR
     pixels = images.x_train[0].numel()
     numeric = tuple(Numeric(f"x{i}", center, center, spread) for i in range(pixels))
     encoder = Encoder("target", "classification", numeric, (), (), images.classes, 0.0, 1.0)
     rows = [scaled(x).flatten(1).numpy() for x in (images.x_train, images.x_test)]
-    return Task(name, encoder, rows[0], images.y_train.numpy(), rows[1], images.y_test.numpy())
+    return Task(images.name, encoder, rows[0], images.y_train.numpy(), rows[1], images.y_test.numpy(), caveats)

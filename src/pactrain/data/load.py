@@ -5,9 +5,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pactrain.data.catalogue import ENTRIES
+from pactrain.data.catalogue import ENTRIES, IDX
 from pactrain.data.files import READERS, ending
 from pactrain.data.graph_arrays import is_graph_file
+from pactrain.data.image_files import has_images, load_image_file
 from pactrain.data.tables import Columns, load_table
 from pactrain.data.task import Task
 from pactrain.runtime.errors import DataError
@@ -19,7 +20,8 @@ FILE_TEST_FRACTION = 0.2
 def is_file_name(data: str) -> bool:
     """True if `load` would read a file of the user, not a named set."""
     path = Path(data)
-    return not data.startswith("graph:") and (ending(path) in READERS or path.is_file())
+    named = data in ENTRIES or data.startswith("graph:")
+    return not named and (ending(path) in READERS or path.is_file() or path.is_dir())
 
 
 def load_described(
@@ -58,7 +60,7 @@ def load(
     root: str | Path | None = None,
     prior_data: float = 0.0,
 ) -> Task:
-    """A named set or graph, or a CSV, Parquet or NPZ file.
+    """A named set or graph, a CSV, Parquet or NPZ file, or a folder of images in IDX files.
 
     Args:
         data: The name, or the path of the file.
@@ -75,8 +77,6 @@ def load(
     """
     path, columns = Path(data), columns or Columns()
     of_tables = replace(columns, kind=None) != Columns()
-    if data not in ENTRIES and not data.startswith("graph:") and path.is_dir():
-        raise DataError(f"{data} is a folder and not a file; name a file in it")
     if data.startswith("graph:") or (path.suffix.lower() == ".npz" and is_graph_file(path)):
         if of_tables:
             raise DataError(
@@ -88,6 +88,10 @@ def load(
             data, test_fraction=test_fraction, file_fraction=FILE_TEST_FRACTION, seed=seed, root=root
         )
     if is_file_name(data):
+        if not of_tables and has_images(path):
+            return load_image_file(path)
+        if path.is_dir():
+            raise DataError(f"{data} is a folder and not a file; name a file in it, or a folder with {', '.join(IDX)}")
         fraction = FILE_TEST_FRACTION if test_fraction is None else test_fraction
         return load_table(path, columns, test_fraction=fraction, seed=seed, prior_data=prior_data)
     if of_tables:

@@ -56,6 +56,25 @@ class Prior:
         if not self.learn and self.std is None:
             raise PactrainError("a prior that is not learned needs its std: Prior(std=0.05, learn=False)")
 
+    @classmethod
+    def of(cls, prior: "str | Prior") -> "Prior":
+        """Read what a user passes as prior.
+
+        Args:
+            prior: What shares one std, by name, or a prior.
+
+        Returns:
+            The prior; a prior as it is.
+
+        Raises:
+            PactrainError: The name is not known.
+
+        Example:
+            >>> Prior.of("tensor").per
+            'tensor'
+        """
+        return prior if isinstance(prior, cls) else cls(per=prior)  # type: ignore[arg-type]
+
     def fixed(self, std: float, source: str) -> "Prior":
         """A prior with the same groups and a std that is not learned.
 

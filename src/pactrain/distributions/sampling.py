@@ -11,9 +11,9 @@ from torch.func import functional_call, vmap
 
 from pactrain.problem.call_network import scores_of
 from pactrain.problem.module_modes import evaluating
-from pactrain.runtime.errors import PactrainError
+from pactrain.runtime.arguments import check_whole
 from pactrain.runtime.gave_up import refusing
-from pactrain.runtime.seeds import generator
+from pactrain.runtime.seeds import draw_normal, generator
 from pactrain.runtime.vmap import Together
 
 
@@ -57,7 +57,7 @@ LARGE = 1 << 19
 def fill_normal(out: Tensor, generator: torch.Generator | None = None) -> Tensor:
     """Fill `out` with standard normal noise that follows from the generator (torch's own if None)."""
     if out.device.type != "cpu" or out.numel() < LARGE:
-        return out.normal_(generator=generator)
+        return draw_normal(out, generator)
     seeds = torch.randint(0, 2**62, (STREAMS,), generator=generator).tolist()
     parts = out.view(-1).tensor_split(STREAMS)
 
@@ -118,8 +118,7 @@ def predict_draws(
     probabilities: Callable[[Tensor], Tensor] | None,
 ) -> Prediction:
     """Average over `draws` networks; draw i depends on the seed and i only, not on how many are computed at once."""
-    if draws < 2:
-        raise PactrainError(f"draws={draws}: a spread needs at least two draws of the weights")
+    check_whole("draws", draws, 2)
     mean, squares, count = torch.zeros((), device="cpu"), torch.zeros((), device="cpu"), 0
     with evaluating(posterior.model):
         for output in _outputs(posterior, args, kwargs, draws, seed):

@@ -215,7 +215,7 @@ def compare(
     """
     if seeds < 1:
         raise PactrainError(f"seeds={seeds}: at least one is needed")
-    kept = store if isinstance(store, Store) else Store(store)
+    kept = Store.at(store)
     work = _Work(problem, range(seeds))
     grids = {name: work.usable(candidates) for name, candidates in grids.items()}
     go: dict[str, Any] = {"backend": backend, "workers": workers, "address": address, "progress": progress}

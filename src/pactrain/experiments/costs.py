@@ -24,7 +24,7 @@ from pactrain.models.image import image_model
 from pactrain.rules.constants import SCAN_SHARE
 from pactrain.rules.presets import rules_for
 from pactrain.training.budget import parse_budget
-from pactrain.training.history import between_looks, rows_measured
+from pactrain.training.history import epochs_between, rows_measured
 
 CPU_RATE = 30e9
 """Operations a second that a core of the machine these recipes were sized on gets out of the narrow networks."""
@@ -105,7 +105,7 @@ def _training(cell: Cell, part: float) -> Cost:
     passes = images * (epochs + s.get("stage2", 0))
     extra = (
         3 * SCAN_SHARE * images * epochs
-        + epochs // between_looks(epochs) * rows_measured(round(images))
+        + epochs // epochs_between(epochs) * rows_measured(round(images))
         + CHUNK * CHUNK_DRAWS
     )
     steps = math.ceil(passes / images) * an_epoch

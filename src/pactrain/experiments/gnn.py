@@ -34,8 +34,8 @@ GRIDS: dict[Grid, dict[str, tuple[float, ...]]] = {
 }
 """full: the paper's 144 settings.  coarse: 8 of them, the ends of the rate, of weight decay and of dropout, no noise."""
 
-LOOK = 5
-"""Epochs between two looks at the validation nodes: the best epoch is often among the first fifty."""
+MEASURE_EVERY = 5
+"""Epochs between two measurements on the validation nodes: the best epoch is often among the first fifty."""
 
 
 def table_gnn(
@@ -118,7 +118,9 @@ def plain(
     network = _network(model, data, seed)
     settings = Settings("adamw", lr, weight_decay=weight_decay, noise=noise, dropout=dropout, epochs=epochs)
     clock = Clock()
-    trained = train(network, data, settings, validation=data if epochs is None else None, look=LOOK, seed=seed)
+    trained = train(
+        network, data, settings, validation=data if epochs is None else None, measure_every=MEASURE_EVERY, seed=seed
+    )
     return scored(network, data, clock.spent()) | {"train": trained.train["accuracy"]} | judged(trained)
 
 

@@ -94,8 +94,8 @@ def plain(*, folder: str | None = None, **settings: Any) -> dict[str, Any]:
     everything, test = images_of(own.data, own.images, own.test_images, own.seed)
     training, validation = hold_out(everything, own.seed) if own.held_out else (everything, None)
     model = _model(own, everything)
-    look = max(1, round(len(training[0]) / (own.batch_size or AUTO.batch(len(training[0])))))
-    curve = _Curve(model, everything, test, own.seed, look) if own.looks == "curves" else None
+    epoch_steps = max(1, round(len(training[0]) / (own.batch_size or AUTO.batch(len(training[0])))))
+    curve = _Curve(model, everything, test, own.seed, epoch_steps) if own.looks == "curves" else None
     clock = Clock()
     trained = train(
         model,
@@ -103,7 +103,7 @@ def plain(*, folder: str | None = None, **settings: Any) -> dict[str, Any]:
         own.settings(),
         validation=validation,
         stop_at=own.stop_at,
-        look=look,
+        measure_every=epoch_steps,
         watch=curve,
         keep=None if folder is None else Path(folder),
         precision=own.precision,

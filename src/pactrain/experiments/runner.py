@@ -30,7 +30,7 @@ def carry_out(
     moment it loses no stored result, and called again it goes on.  Events of phase "runs" have the values `kind`, `seconds`
     and `error` of the run that finished, the number `failed` so far, and the seconds `left`.
     """
-    kept = store if isinstance(store, Store) else Store(store)
+    kept = Store.at(store)
     wanted = {run.identity: run for run in plan}
     rows = kept.of(wanted.values())
     over = {identity for identity, row in rows.items() if row.error is None or not retry_failed}

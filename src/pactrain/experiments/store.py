@@ -51,6 +51,11 @@ class Store:
         with self._connection() as db:
             db.execute(SCHEMA)
 
+    @classmethod
+    def at(cls, place: "Store | str | Path") -> "Store":
+        """The store in a file; a store as it is."""
+        return place if isinstance(place, cls) else cls(place)  # type: ignore[arg-type]
+
     @contextmanager
     def _connection(self) -> Iterator[sqlite3.Connection]:
         """One transaction; raises RunError where the file cannot be used."""

@@ -30,7 +30,7 @@ def is_first() -> bool:
 
 def carry_out_shared(plan: Sequence[Run], store: Store | str | Path, *, progress: Callback = silent) -> list[Row]:
     """Carry out this process's share of the runs that the store does not have; wait for the others; return all rows."""
-    kept = store if isinstance(store, Store) else Store(store)
+    kept = Store.at(store)
     wanted = {run.identity: run for run in plan}
     before = kept.of(wanted.values())
     over = [identity for identity, row in before.items() if row.error is None]

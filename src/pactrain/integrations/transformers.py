@@ -10,6 +10,7 @@ from pactrain.bounds.base import Bound
 from pactrain.distributions.posterior import Posterior
 from pactrain.problem.losses import AnyLoss, per_example
 from pactrain.rules.presets import AUTO
+from pactrain.runtime import distributed
 from pactrain.runtime.errors import PactrainError
 from pactrain.runtime.files import load_state, save_state
 from pactrain.training.prepare import Prepared, prepare
@@ -64,9 +65,14 @@ class PACBayesTrainer(Trainer):
         """Everything that has to be known before the first step, from the weights as they are at the first call."""
         if self.prepared is None:
             assert self.model is not None
-            device, seed = self.args.device, int(self.args.seed)
+            device, seed, loader = self.args.device, int(self.args.seed), self.get_train_dataloader()
+            if (
+                self.args.world_size > 1
+            ):  # the bound counts the rows of all processes; `Trainer` undoes their sharing likewise
+                shared: Any = loader.batch_sampler
+                shared.num_processes, shared.process_index = 1, 0
             self.prepared = prepare(
-                self.model, self.get_train_dataloader(), self.example_loss, prior=self.prior_groups,
+                self.model, loader, self.example_loss, prior=self.prior_groups,
                 preset=AUTO.replace(scan_examples=SCANNED), delta=self.bound_delta, seed=seed, device=device,
             )  # fmt: skip
         return self.prepared
@@ -80,6 +86,12 @@ class PACBayesTrainer(Trainer):
             self.optimizer = prepared.optimizer
         made: torch.optim.Optimizer = self.optimizer
         return made
+
+    def training_step(self, *args: Any, **kwargs: Any) -> Tensor:
+        """Gradients, averaged over processes: the posterior is called without the wrapper that would see to it."""
+        loss: Tensor = super().training_step(*args, **kwargs)
+        distributed.average_gradients([*self.posterior.means(), self.posterior.log_std])
+        return loss
 
     def compute_loss(
         self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None

@@ -40,10 +40,43 @@ class ClassAnswers:
         """The class named for each row."""
         return np.asarray(self.scores.argmax(1))
 
+    @property
+    def classes(self) -> int:
+        """Number of classes."""
+        return int(self.scores.shape[1])
+
     def confusion(self) -> Array:
         """How often each class (row) was taken for each class (column)."""
-        classes = self.scores.shape[1]
-        return np.bincount(self.target * classes + self.answer, minlength=classes**2).reshape(classes, classes)
+        pairs = np.bincount(self.target * self.classes + self.answer, minlength=self.classes**2)
+        return pairs.reshape(self.classes, self.classes)
+
+    def most_confused(self) -> list[tuple[int, int, int]]:
+        """Pairs of classes that are confused most often: the true one, the one named, and how often."""
+        table = self.confusion()
+        np.fill_diagonal(table, 0)
+        order = np.argsort(-table, axis=None, kind="stable")[:MOST_CONFUSED]
+        pairs = [(int(i // len(table)), int(i % len(table))) for i in order]
+        return [(true, named, int(table[true, named])) for true, named in pairs if table[true, named]]
+
+    def further_scores(self) -> dict[str, Any]:
+        """Scores beside loss and accuracy.
+
+        Returns:
+            `balanced_accuracy` (mean recall), `f1` (mean over the classes), `auc` (mean over the classes, each against the rest) and
+            `recall`, one value per class and None for a class without rows.
+        """
+        table = self.confusion().astype(np.float64)
+        right, actual, named = table.diagonal(), table.sum(1), table.sum(0)
+        there = actual > 0
+        recall = right / np.where(there, actual, 1)
+        found: dict[str, Any] = {
+            "balanced_accuracy": float(recall[there].mean()),
+            "f1": float((2 * right / np.maximum(1, actual + named))[there].mean()),
+        }
+        areas = [_area(self.scores[:, c], self.target == c) for c in np.flatnonzero(there)]
+        if there.sum() > 1 and np.isfinite(self.scores).all():
+            found["auc"] = float(np.mean(areas))
+        return found | {"recall": [float(r) if t else None for r, t in zip(recall, there, strict=True)]}
 
 
 @dataclass(frozen=True)
@@ -57,6 +90,31 @@ class NumberAnswers:
 
     target: Array
     answer: Array
+    classes: None = None
+
+    def most_confused(self) -> list[tuple[int, int, int]]:
+        """Nothing: there are no classes."""
+        return []
+
+    def further_scores(self) -> dict[str, Any]:
+        """Scores beside loss and rmse.
+
+        Returns:
+            `mae`, `error90` (nine in ten errors are no larger), `r2`, and `spread`, the standard deviation of the target.
+
+        Example:
+            >>> NumberAnswers(np.array([0.0, 2.0]), np.array([0.0, 1.0])).further_scores()
+            {'mae': 0.5, 'error90': 1.0, 'r2': 0.5, 'spread': 1.0}
+        """
+        error, spread = self.answer - self.target, float(self.target.std())
+        explained = {"r2": 1 - float(np.square(error).mean()) / spread**2} if spread > 0 else {}
+        sizes = np.abs(error)
+        return {
+            "mae": float(sizes.mean()),
+            "error90": float(np.quantile(sizes, 0.9, method="higher")),
+            **explained,
+            "spread": spread,
+        }
 
 
 Answers = ClassAnswers | NumberAnswers
@@ -99,42 +157,6 @@ def answers_of(model: nn.Module, batches: Iterable[Any], loss: Loss) -> Answers 
     return NumberAnswers(loss.unit * true.reshape(-1).astype(np.float64), loss.unit * said.reshape(-1))
 
 
-def further_scores(answers: Answers) -> dict[str, Any]:
-    """Scores beside loss and accuracy or rmse.
-
-    Returns:
-        For classes: `balanced_accuracy` (mean recall), `f1` (mean over the classes), `auc` (mean over the classes, each against
-        the rest) and `recall`, one value per class and None for a class without rows.  For numbers: `mae`, `error90`
-        (nine in ten errors are no larger), `r2`, and `spread`, the standard deviation of the target.
-
-    Example:
-        >>> further_scores(NumberAnswers(np.array([0.0, 2.0]), np.array([0.0, 1.0])))
-        {'mae': 0.5, 'error90': 1.0, 'r2': 0.5, 'spread': 1.0}
-    """
-    if isinstance(answers, NumberAnswers):
-        error, spread = answers.answer - answers.target, float(answers.target.std())
-        explained = {"r2": 1 - float(np.square(error).mean()) / spread**2} if spread > 0 else {}
-        sizes = np.abs(error)
-        return {
-            "mae": float(sizes.mean()),
-            "error90": float(np.quantile(sizes, 0.9, method="higher")),
-            **explained,
-            "spread": spread,
-        }
-    table = answers.confusion().astype(np.float64)
-    right, actual, named = table.diagonal(), table.sum(1), table.sum(0)
-    there = actual > 0
-    recall = right / np.where(there, actual, 1)
-    found: dict[str, Any] = {
-        "balanced_accuracy": float(recall[there].mean()),
-        "f1": float((2 * right / np.maximum(1, actual + named))[there].mean()),
-    }
-    areas = [_area(answers.scores[:, c], answers.target == c) for c in np.flatnonzero(there)]
-    if there.sum() > 1 and np.isfinite(answers.scores).all():
-        found["auc"] = float(np.mean(areas))
-    return found | {"recall": [float(r) if t else None for r, t in zip(recall, there, strict=True)]}
-
-
 def _area(scores: Array, positive: Array) -> float:
     """Area under the ROC curve: the probability that a positive row scores above another one, ties counted as one half."""
     from scipy.stats import rankdata  # here: it is slow to import, and only the end of a run needs it
@@ -144,12 +166,3 @@ def _area(scores: Array, positive: Array) -> float:
         return float("nan")
     ranks = rankdata(scores)
     return float(ranks[positive].sum() - inside * (inside + 1) / 2) / (inside * outside)
-
-
-def most_confused(answers: ClassAnswers) -> list[tuple[int, int, int]]:
-    """Pairs of classes that are confused most often: the true one, the one named, and how often."""
-    table = answers.confusion()
-    np.fill_diagonal(table, 0)
-    order = np.argsort(-table, axis=None, kind="stable")[:MOST_CONFUSED]
-    pairs = [(int(i // len(table)), int(i % len(table))) for i in order]
-    return [(true, named, int(table[true, named])) for true, named in pairs if table[true, named]]

@@ -52,11 +52,11 @@ class FlipCrop:
     def _changed(self, images: Tensor, generator: torch.Generator) -> Tensor:
         n, _, height, width = images.shape
         device, p = images.device, self.padding
-        moved = torch.randint(0, 2 * p + 1, (2, n, 1), generator=generator, device=device)
+        moved = torch.randint(0, 2 * p + 1, (2, n, 1), generator=generator, device=generator.device).to(device)
         rows = moved[0] + torch.arange(height, device=device)
         columns = moved[1] + torch.arange(width, device=device)
         if self.flip:
-            mirrored = torch.rand(n, 1, generator=generator, device=device) < 0.5
+            mirrored = torch.rand(n, 1, generator=generator, device=generator.device).to(device) < 0.5
             columns = torch.where(mirrored, columns.flip(1), columns)
         padded = functional.pad(images, (p, p, p, p))
         each = torch.arange(n, device=device)[:, None, None]

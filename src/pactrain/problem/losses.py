@@ -101,7 +101,7 @@ class Loss:
         if self.class_dim != 1 and output.ndim > 2:
             output = output.movedim(self.class_dim, 1)
         if self.one_hot:
-            return output, target.argmax(1)
+            return output, target.argmax(self.class_dim)
         if target.is_floating_point() or target.is_complex():
             return output, target
         if self.task is None:

@@ -16,7 +16,6 @@ from pactrain.problem.losses import AnyLoss, Loss, per_example
 from pactrain.problem.module_modes import restored_buffers, restored_modes
 from pactrain.problem.read_data import as_batches, check_columns
 from pactrain.problem.scores import Metrics, class_shares
-from pactrain.runtime import distributed
 from pactrain.runtime.errors import DataError, PactrainError
 from pactrain.runtime.gave_up import gave_up, is_torchs, refusing
 from pactrain.runtime.seeds import derive, prior_seed
@@ -124,12 +123,10 @@ def read_problem(model: nn.Module, data: Any, test: Any, reading: Reading) -> Pr
     batches, held_out = read_batches(model, data, batch_size, device, "training"), None
     if test is not None:
         held_out = read_batches(model, test, batch_size, device, "test")
-    if distributed.world() > 1 and batches.table is None:
-        raise DataError("several processes can share an (X, y) pair or a TensorDataset, not batches of your own making")
     sample = next(iter(batches.ordered()), None)
     if sample is None:
         raise DataError("the training data has no batch")
-    loss = as_loss(reading.loss, sample, model)
+    loss = as_loss(reading.loss, sample if batches.table is None else batches.table.tensors, model)
     for part in (batches, held_out):
         if part is not None:
             channels_last(model, as_network_takes(model, part, loss), loss)

@@ -23,6 +23,7 @@ def check_classes(output: Tensor, target: Tensor, name: str, ignore: int) -> Non
         raise DataError(
             f"the target has shape {tuple(target.shape)} and the output {tuple(output.shape)}, its classes in dimension 1; "
             "the target must hold one class number an example (or pixel, or token)"
+            + ("; pass y.squeeze(1)" if target.ndim == output.ndim and target.shape[1] == 1 else "")
         )
     labelled = target != ignore
     if not bool(labelled.reshape(len(target), -1).any(1).all()):
@@ -30,8 +31,11 @@ def check_classes(output: Tensor, target: Tensor, name: str, ignore: int) -> Non
         raise DataError(f"row {row} of a batch has no label but {ignore}, which stands for none; drop such rows")
     low, high = int(target[labelled].min()), int(target[labelled].max())
     if low < 0 or high >= output.shape[1]:
+        odd = low if low < 0 else high
+        hint = f"; if {odd} stands for no label, pass loss=nn.CrossEntropyLoss(ignore_index={odd})"
         raise DataError(
             f"the classes are {low} to {high}; a network with {output.shape[1]} scores knows 0 to {output.shape[1] - 1}"
+            + (hint if target.ndim > 1 else "")
         )
 
 

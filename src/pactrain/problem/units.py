@@ -118,14 +118,14 @@ class Units:
             if ended or self.ready or model in TRAINED:
                 self._multiply(model)
 
-    def teller(self, model: nn.Module, tell: Callback) -> Callback:
+    def notifier(self, model: nn.Module, notify: Callback) -> Callback:
         """The callback, given the network with the units taken over into its weights."""
-        if not self.taken or tell is silent:
-            return tell
+        if not self.taken or notify is silent:
+            return notify
 
         def shown(event: Event) -> None:
             with self.set_aside(model):
-                tell(event)
+                notify(event)
 
         return shown
 
@@ -174,7 +174,7 @@ class Units:
                 scales[name] = scale
         return scales
 
-    def told(self) -> dict[str, Any]:
+    def as_config(self) -> dict[str, Any]:
         """What the configuration of a run says of them."""
         inputs = None if self.inputs is None else self.inputs.tolist()
         return {"units": {"inputs": inputs, "target": self.target}} if self.taken else {}

@@ -64,7 +64,7 @@ class Untrained:
         return self.scores["loss"]
 
 
-def look_at_data(model: nn.Module, batches: Batches, loss: Loss) -> Untrained:
+def measure_untrained(model: nn.Module, batches: Batches, loss: Loss) -> Untrained:
     """Measure the untrained network, and count examples and batches.
 
     Raises:

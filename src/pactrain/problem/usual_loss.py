@@ -108,11 +108,14 @@ def usual_loss(model: nn.Module | None, output: Tensor | None, target: Tensor) -
         if output is not None and output.ndim == target.ndim + 1 and torch.equal(target, target.round()):
             raise _ask(output, target, "whole numbers, written as floating-point ones", classes="pass y.long()")
         return LOSSES["mse"]
-    if is_one_hot(output, target):
+    if one_hot_dim(output, target) is not None:
         return classes
-    zeros_and_ones = bool(((target == 0) | (target == 1)).all()) and bool((target == 1).any())
-    if zeros_and_ones and (whole or bool((target == 0).any())):
-        return from_torch(nn.BCELoss()) or LOSSES["mse"] if last == "Sigmoid" else LOSSES["binary_cross_entropy"]
+    if bool(((target == 0) | (target == 1)).all()):
+        if last == "Sigmoid":
+            return from_torch(nn.BCELoss()) or LOSSES["mse"]
+        if target.dtype != torch.bool and target.min() == target.max():
+            raise _ask(output, target, f"all {int(target.min())}", classes="pass loss='binary_cross_entropy'")
+        return LOSSES["binary_cross_entropy"]
     if whole:
         found = f"whole numbers from {int(target.min())} to {int(target.max())}"
         raise _ask(output, target, found, classes="let the network's last layer have one output per class")
@@ -150,14 +153,18 @@ def as_read(loss: Loss, output: Tensor | None, target: Tensor) -> Loss:
     """
     if output is None or loss.task != "classification":
         return loss
+    if target.is_floating_point() and not loss.several_labels and output.shape[1:] != target.shape[1:]:
+        raise DataError(
+            f"{loss.name} takes classes as whole numbers, and the targets are {target.dtype}; pass y.long()"
+        )
     read = loss if loss.one_layout else _in_layout(loss, output, target)
     _check_outputs(read, output)
     return read
 
 
 def _in_layout(loss: Loss, output: Tensor, target: Tensor) -> Loss:
-    if is_one_hot(output, target):
-        return replace(loss, one_hot=True)
+    if (dim := one_hot_dim(output, target)) is not None:
+        return _classes_at(replace(loss, one_hot=True), dim)
     rest, first, last = target.shape[1:], output.shape[2:], output.shape[1:-1]
     if output.ndim < 3 or output.ndim != target.ndim + 1 or rest != last:
         return loss
@@ -167,7 +174,11 @@ def _in_layout(loss: Loss, output: Tensor, target: Tensor) -> Loss:
             "last; say which with loss=lambda output, target: F.cross_entropy(output.movedim(-1, 1), target, "
             "reduction='none'), or the same without movedim"
         )
-    return replace(loss, class_dim=-1, probabilities=loss.probabilities and softmax_last)
+    return _classes_at(loss, -1)
+
+
+def _classes_at(loss: Loss, dim: int) -> Loss:
+    return loss if dim == 1 else replace(loss, class_dim=dim, probabilities=loss.probabilities and softmax_last)
 
 
 def _check_outputs(loss: Loss, output: Tensor) -> None:
@@ -191,11 +202,12 @@ def _check_outputs(loss: Loss, output: Tensor) -> None:
         )
 
 
-def is_one_hot(output: Tensor, target: Tensor) -> bool:
-    """True if every row of a target with as many columns as the output holds a single one and zeros."""
-    if target.ndim != 2 or target.shape[1] < 2 or output.shape[1:] != target.shape[1:]:
-        return False
-    return bool(((target == 0) | (target == 1)).all()) and bool((target.sum(1) == 1).all())
+def one_hot_dim(output: Tensor, target: Tensor) -> int | None:
+    """The dimension, 1 or -1, along which a target in the shape of the output holds a single one and zeros; None if there is no such one."""
+    if target.ndim < 2 or output.shape[1:] != target.shape[1:] or not bool(((target == 0) | (target == 1)).all()):
+        return None
+    dims = [dim for dim in (1, -1) if target.shape[dim] > 1 and bool((target.sum(dim) == 1).all())]
+    return dims[0] if len(dims) == 1 or (target.ndim == 2 and dims) else None
 
 
 def _is_causal(model: nn.Module | None, target: Tensor) -> bool:

@@ -77,7 +77,7 @@ def analyse(
 
 def _classes(answers: ClassAnswers) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    if answers.scores.shape[1] <= MOST_CLASSES:
+    if answers.classes <= MOST_CLASSES:
         found["confusion"] = answers.confusion().tolist()
     if not answers.calibrated or not np.isfinite(answers.scores).all():
         return found

@@ -44,7 +44,7 @@ def configuration(start: Start, extra: Mapping[str, Any]) -> dict[str, Any]:
         "prior_data": options.prior_data,
         "certificate": options.certificate,
         **_augmentation(problem.batches),
-        **start.scaled.units.told(),
+        **start.scaled.units.as_config(),
         **extra,
     }
 

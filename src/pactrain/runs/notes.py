@@ -219,7 +219,8 @@ def _notes_on_scales(problem: Problem, given: Problem) -> list[str]:
 
 def _size(x: Tensor) -> Tensor:
     """Root mean square of each column."""
-    return x.double().square().mean(0).sqrt()
+    size: Tensor = torch.linalg.vector_norm(x, dim=0, dtype=torch.float64) / math.sqrt(len(x))
+    return size
 
 
 def _largest(values: Tensor) -> tuple[int, float]:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pactrain.distributions.posterior import Posterior
+from pactrain.problem.batches import EVALUATION_BATCH
 from pactrain.problem.call_network import scores_of
 from pactrain.problem.losses import Meaning
 from pactrain.problem.module_modes import evaluating
@@ -19,7 +20,7 @@ from pactrain.runtime.errors import DataError, PactrainError
 from pactrain.runtime.gave_up import Refused, refusing
 
 NUMBERS_AT_ONCE = 1 << 22
-"""Numbers of the inputs that are on their way through the network at a time."""
+"""Numbers of the inputs that are on their way through the network at a time, in `EVALUATION_BATCH` rows at most."""
 
 DRAWS = 32
 """Networks drawn to measure the spread."""
@@ -190,7 +191,8 @@ def _chunks(model: nn.Module, rows: Any) -> Iterator[Call]:
         raise DataError(
             f"the inputs have {[len(part) for part in tensors.values()]} rows; there must be some, and as many in each"
         )
-    size = max(1, NUMBERS_AT_ONCE // max(1, sum(part[0].numel() for part in tensors.values())))
+    numbers = sum(part[0].numel() for part in tensors.values())
+    size = min(EVALUATION_BATCH, max(1, NUMBERS_AT_ONCE // max(1, numbers)))
     for start in range(0, count, size):
         yield _call({key: part[start : start + size] for key, part in tensors.items()})
 
@@ -202,9 +204,11 @@ def _call(tensors: dict[Any, Tensor]) -> Call:
 
 def _tensor(part: Any) -> Tensor:
     """A tensor, an array, a frame or a nested list as a tensor without NaN or infinity."""
-    tensor = part if isinstance(part, Tensor) else _from_numpy(part)
+    tensor = part.detach() if isinstance(part, Tensor) else _from_numpy(part)
     if tensor.layout is not torch.strided:
         raise DataError("the inputs are a sparse tensor; pass its to_dense()")
+    if not tensor.ndim:
+        raise DataError(f"the inputs are {part!r:.60}, without rows")
     if tensor.is_floating_point() and not torch.isfinite(tensor).all():
         row = int((~torch.isfinite(tensor.reshape(len(tensor), -1))).any(1).nonzero()[0])
         raise DataError(

@@ -30,12 +30,12 @@ class Run:
     Attributes:
         config: Everything that determines it.
         folder: Where it is kept; None without a folder, and in all processes of a job but the first.
-        tell: Hears of progress.
+        notify: Hears of progress.
     """
 
     config: dict[str, Any]
     folder: RunFolder | None
-    tell: Callback = silent
+    notify: Callback = silent
 
     @classmethod
     def open(cls, start: Start, extra: Mapping[str, Any]) -> "Run":
@@ -50,9 +50,9 @@ class Run:
         """
         config, options = configuration(start, extra), start.options
         if options.out is None or distributed.rank():
-            return cls(config, None, options.tell)
+            return cls(config, None, options.notify)
         folder = options.until_end.enter_context(RunFolder.open(options.out, config, resume=options.resume))
-        return cls(config, folder, options.tell)
+        return cls(config, folder, options.notify)
 
     @property
     def keeper(self) -> Keeper:
@@ -79,7 +79,7 @@ class Run:
         """
         trained, start = certified.trained, certified.trained.start
         model, given, options = start.posterior.model, start.scaled.given, start.options
-        self.tell(Event("report", 0, 1))
+        self.notify(Event("report", 0, 1))
         n, rows = start.untrained.n, certified.facts["rows"]
         if rows is not None:
             given = given.some(rows[0], options.seed)
@@ -122,7 +122,7 @@ class Run:
         """
         if self.folder is not None:
             self._write(result, self.folder)
-        self.tell(Event("report", 1, 1))
+        self.notify(Event("report", 1, 1))
         return result
 
     def _write(self, result: Result, folder: RunFolder) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 from torch import nn
 
 from pactrain.certification.after_training import Certified
-from pactrain.problem.answers import Answers, ClassAnswers, answers_of, further_scores, most_confused
+from pactrain.problem.answers import Answers, answers_of
 from pactrain.problem.module_modes import evaluating
 from pactrain.problem.read import Problem
 from pactrain.problem.scores import calibration, evaluate, own_scores
@@ -46,9 +46,8 @@ def judge(model: nn.Module, problem: Problem) -> Judgement:
     answers = answers_of(model, batches.ordered(), problem.loss)
     metrics |= {"task": _task(problem, answers), "rivals": rivals(problem), "confused": []}
     if answers is not None:
-        metrics[name] |= further_scores(answers)
-    if isinstance(answers, ClassAnswers):
-        metrics["confused"] = [list(pair) for pair in most_confused(answers)]
+        metrics[name] |= answers.further_scores()
+        metrics["confused"] = [list(pair) for pair in answers.most_confused()]
     for name, batches in sets.items():
         with evaluating(model):
             metrics[name] |= own_scores(model, batches.ordered(), problem.loss, problem.metrics)
@@ -59,8 +58,7 @@ def _task(problem: Problem, answers: Answers | None) -> dict[str, Any]:
     """What is learned from what, as far as it is known."""
     table = problem.batches.table
     features = table.tensors[0][0].numel() if table is not None and len(table.tensors) == 2 else None
-    classes = answers.scores.shape[1] if isinstance(answers, ClassAnswers) else None
-    return {"kind": problem.loss.task, "features": features, "classes": classes}
+    return {"kind": problem.loss.task, "features": features, "classes": None if answers is None else answers.classes}
 
 
 def metrics_of(certified: Certified, judgement: Judgement, seconds: float) -> dict[str, Any]:

@@ -3,8 +3,10 @@
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 
 import torch
+from torch import Tensor
 
 
 def derive(seed: int, *path: str | int) -> int:
@@ -23,8 +25,24 @@ def prior_seed(seed: int) -> int:
 
 
 def generator(device: torch.device, seed: int, *path: str | int) -> torch.Generator:
-    """A fresh generator on the device for one use."""
-    return torch.Generator(device=device).manual_seed(derive(seed, *path))
+    """A fresh generator for one use, on the device; on the CPU for a device that has none of its own, such as XLA."""
+    return torch.Generator(device=device if _has_generators(device.type) else "cpu").manual_seed(derive(seed, *path))
+
+
+@cache
+def _has_generators(kind: str) -> bool:
+    try:
+        torch.Generator(device=kind)
+    except RuntimeError:
+        return False
+    return True
+
+
+def draw_normal(out: Tensor, source: torch.Generator | None) -> Tensor:
+    """Fill a tensor with standard normal numbers, drawn where the generator is."""
+    if source is None or source.device.type == out.device.type:
+        return out.normal_(generator=source)
+    return out.copy_(torch.empty(out.shape, dtype=out.dtype, device=source.device).normal_(generator=source))
 
 
 def seed_global(seed: int) -> None:

@@ -11,7 +11,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pactrain.runtime.errors import DataError, PactrainError, RunError
 
@@ -116,13 +116,13 @@ def arrays_of(path: str | Path, names: Sequence[str]) -> "list[NDArray[Any]]":
     return [arrays[name] for name in names]
 
 
-def array_names(path: str | Path) -> set[str]:
-    """The names of the arrays of an NPZ file; none if it is not one."""
+def forms_of(path: str | Path) -> "dict[str, tuple[tuple[int, ...], np.dtype[Any]]]":
+    """Shape and type of each array of an NPZ file by its name, as its header has them; none if it is not such a file."""
     try:
         with zipfile.ZipFile(regular(path)) as archive:
-            return {name.removesuffix(".npy") for name in archive.namelist()}
-    except BROKEN:
-        return set()
+            return {name: _form(archive, member)[:2] for name, member in _members(archive, Path(path)).items()}
+    except (*BROKEN, DataError):
+        return {}
 
 
 def _members(archive: zipfile.ZipFile, path: Path) -> dict[str, zipfile.ZipInfo]:
@@ -141,8 +141,7 @@ def _members(archive: zipfile.ZipFile, path: Path) -> dict[str, zipfile.ZipInfo]
 def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> "NDArray[Any]":
     import numpy as np
 
-    with archive.open(member) as file:
-        shape, dtype, header = _header(file)
+    shape, dtype, header = _form(archive, member)
     if dtype.kind not in NUMBERS_AND_TEXTS:
         raise ValueError(f"the array {member.filename} holds {dtype}; only numbers and texts are read")
     if header + math.prod(shape) * dtype.itemsize != member.file_size:
@@ -152,13 +151,14 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> "NDArray[Any]":
     return array
 
 
-def _header(file: IO[bytes]) -> "tuple[tuple[int, ...], np.dtype[Any], int]":
+def _form(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> "tuple[tuple[int, ...], np.dtype[Any], int]":
     """Shape, type, and bytes before the values."""
     import numpy as np
 
-    version = np.lib.format.read_magic(file)
-    if version not in ((1, 0), (2, 0)):  # later ones are for records
-        raise ValueError(f"an array is written in numpy's format {version}")
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, _, dtype = read(file)
-    return shape, dtype, file.tell()
+    with archive.open(member) as file:
+        version = np.lib.format.read_magic(file)
+        if version not in ((1, 0), (2, 0)):  # later ones are for records
+            raise ValueError(f"an array is written in numpy's format {version}")
+        read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+        shape, _, dtype = read(file)
+        return shape, dtype, file.tell()

@@ -114,7 +114,7 @@ class PACBayesEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _prior(self) -> Prior:
         """The prior, with its source where the network is our own."""
-        spec = self.prior if isinstance(self.prior, Prior) else Prior(per=self.prior)  # type: ignore[arg-type]
+        spec = Prior.of(self.prior)
         return spec if self.model is not None or spec.source else replace(spec, source=fresh_source(self.seed_))
 
     def _network(self) -> nn.Module:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from pactrain.distributions.sampling import STREAMS, threads
-from pactrain.runtime.seeds import derive
+from pactrain.runtime.seeds import generator
 
 BLOCK = 262_144
 """Most weights in a block on a CPU; in smaller ones the calls cost more than the memory saves.  A network no larger is one block."""
@@ -67,7 +67,7 @@ class Blocks:
     def _do_stream(self, number: int, work: BlockWork, seed: int | None) -> None:
         source = None
         if seed is not None:
-            source = torch.Generator(self._like.device).manual_seed(derive(seed, number))
+            source = generator(self._like.device, seed, number)
         vectors = self.scratch[number] if self.scratch else self._new_scratch(number)
         for at, groups in self.streams[number]:
             work(at, groups, tuple(v[: at.stop - at.start] for v in vectors), source)

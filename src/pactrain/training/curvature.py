@@ -24,6 +24,7 @@ from torch import Tensor
 from pactrain.distributions.gaussian import spread
 from pactrain.distributions.posterior import Posterior
 from pactrain.runtime import distributed
+from pactrain.runtime.seeds import draw_normal
 from pactrain.training.cache_blocks import Blocks
 from pactrain.training.flat_weights import FlatWeights
 from pactrain.training.update_formulas import Moves, Numbers, Vectors, draw_weights, information, numbers_of, update
@@ -122,11 +123,11 @@ class CurvatureStds:
         v, weight, keep = self._vectors(), self.kl_weight, self.blocks.only_one
 
         def fill(at: slice, precision: Tensor, scratch: tuple[Tensor, ...], source: torch.Generator | None) -> None:
-            v.draw[at].normal_(generator=source)
+            draw_normal(v.draw[at], source)
 
         def work(at: slice, precision: Tensor, scratch: tuple[Tensor, ...], source: torch.Generator | None) -> None:
             info, noise, root = scratch
-            noise.normal_(generator=source)
+            draw_normal(noise, source)
             draw_weights(v.curvature[at], v.means[at], noise, precision, weight, out=v.draw[at], scratch=(info, root))
             if keep:
                 noise.mul_(root)

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pactrain.rules.gamma.trained_leave_one_out import Answer, LeftOut
+from pactrain.rules.gamma.trained_leave_one_out import LeftOut, LeftOutEstimate
 from pactrain.rules.gamma.walk import FEWEST_EPOCHS, GammaWalk
 from pactrain.runtime import distributed
 from pactrain.training.curvature import CurvatureStds
@@ -25,9 +25,9 @@ class Walker:
         """Choose the γ of the next segment if this one is over; returns whether the search has ended, and the record it ends with."""
         walk, place = self.walk, self.walk.here
         if not over and walk.part(epochs) == 1:
-            found = self.left_out.ask(walk.gamma, curvature.drawn) if distributed.rank() == 0 else None
+            found = self.left_out.estimate(walk.gamma, curvature.drawn) if distributed.rank() == 0 else None
             answer, seen = distributed.document_from_first([found, record["train"]["loss"]])
-            over = not walk.go_on(Answer(*answer), epochs, seen=seen)
+            over = not walk.go_on(LeftOutEstimate(*answer), epochs, seen=seen)
             if walk.best == place:
                 walk.record, self._best = record, _copied(_whole(curvature))
             elif place < 0 < walk.here:  # a larger γ was no better: down from the weights of the first

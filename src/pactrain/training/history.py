@@ -14,11 +14,11 @@ Record = dict[str, Any]
 
 HISTORY_EXAMPLES, FEWEST_EXAMPLES, TRAINING_PART = 2048, 512, 4
 """Most rows on which the history is measured, so that its cost does not grow with the data; of training rows no more than one in
-`TRAINING_PART`, unless that leaves too few: an epoch takes three passes over all of them, and a look should cost little beside it."""
+`TRAINING_PART`, unless that leaves too few: an epoch takes three passes over all of them, and a measurement should cost little beside it."""
 
-LOOKS = 100
-"""About how many times the network and its divergence are looked at, however many epochs there are: with all data in one batch an epoch is a
-single step, and a look costs as much."""
+MEASUREMENTS = 100
+"""About how many times the network and its divergence are measured, however many epochs there are: with all data in one batch an epoch is a
+single step, and a measurement costs as much."""
 
 
 def rows_measured(n: int) -> int:
@@ -26,9 +26,9 @@ def rows_measured(n: int) -> int:
     return min(n, HISTORY_EXAMPLES, max(FEWEST_EXAMPLES, n // TRAINING_PART))
 
 
-def between_looks(epochs: int) -> int:
+def epochs_between(epochs: int) -> int:
     """Epochs from one measurement to the next in a training of `epochs`."""
-    return max(1, epochs // LOOKS)
+    return max(1, epochs // MEASUREMENTS)
 
 
 def is_fresh(record: Record) -> bool:
@@ -46,7 +46,7 @@ class Measurement:
         self._train = train.subset(rows_measured(n), derive(seed, "history"))
         self._test = test.subset(HISTORY_EXAMPLES, derive(seed, "history")) if test is not None else None
 
-    def look(self, epoch: int) -> Record:
+    def measure(self, epoch: int) -> Record:
         """The scores of the network as it is, its divergence and stds, and when they were taken."""
         posterior = self.posterior
         return {

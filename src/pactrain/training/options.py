@@ -51,19 +51,19 @@ class Options:
         PactrainError: An argument is not understood or out of its range.
     """
 
-    prior: str | Prior
-    bound: str
-    preset: str | Rules
-    delta: float
-    device: str | torch.device
-    seed: int
-    budget: str | float | Budget | None
-    prior_data: float
-    optimizer: OptimizerFactory | None
-    callbacks: Sequence[Callback]
-    progress: bool | None
-    out: str | Path | None
-    resume: bool
+    prior: str | Prior = "layer"
+    bound: str = "auto"
+    preset: str | Rules = "auto"
+    delta: float = 0.05
+    device: str | torch.device = "auto"
+    seed: int = 0
+    budget: str | float | Budget | None = None
+    prior_data: float = 0.0
+    optimizer: OptimizerFactory | None = None
+    callbacks: Sequence[Callback] = ()
+    progress: bool | None = None
+    out: str | Path | None = None
+    resume: bool = False
     class_weight: ClassWeight | None = None
     sample_weight: Any = None
     metrics: Metrics = field(default_factory=dict)
@@ -139,21 +139,21 @@ class Options:
     @cached_property
     def prior_spec(self) -> Prior:
         """The prior, with groups by name understood."""
-        return self.prior if isinstance(self.prior, Prior) else Prior(per=self.prior)  # type: ignore[arg-type]
+        return Prior.of(self.prior)
 
     @cached_property
-    def tell(self) -> Callback:
+    def notify(self) -> Callback:
         """All callbacks as one."""
         if not self.callbacks:
             return silent
 
-        def tell(event: Event) -> None:
+        def notify(event: Event) -> None:
             for callback in self.callbacks:
                 callback(event)
             if event.stopped and event.phase == "train":
                 self.wishes.append(True)
 
-        return tell
+        return notify
 
     def reading(self, loss: str | AnyLoss | None) -> Reading:
         """How the data is read, with a loss of the user's choice."""

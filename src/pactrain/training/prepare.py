@@ -22,7 +22,7 @@ from pactrain.training.closed_form_steps import first_weight
 from pactrain.training.options import Budget, Options, Rules
 from pactrain.training.schedule import Pace
 from pactrain.training.session import reading, session
-from pactrain.training.start import look_at_start, place_prior, plan_of
+from pactrain.training.start import make_start, place_prior, plan_of
 from pactrain.training.train import NotKept
 
 
@@ -98,11 +98,10 @@ def prepare(
         )
     rules = rules.replace(held="left out") if rules.held == "walk" else rules
     options = Options(
-        prior=prior, bound="auto", preset=rules, delta=delta, device=device, seed=seed,
-        budget=Budget(epochs=epochs), prior_data=0.0, optimizer=None, callbacks=(), progress=False, out=None, resume=False,
-    )  # fmt: skip
+        prior=prior, preset=rules, delta=delta, device=device, seed=seed, budget=Budget(epochs=epochs), progress=False
+    )
     with session(model, options) as opened, reading(model, data, None, loss=loss, options=opened) as problem:
-        start = look_at_start(model, Scaled(problem, Units(), problem), opened)
+        start = make_start(model, Scaled(problem, Units(), problem), opened)
         moment, std = place_prior(start, NotKept())
         plan = plan_of(start, moment, std)
     posterior, table = start.posterior, problem.batches.table

@@ -10,7 +10,7 @@ from pactrain.distributions.prior import Prior
 from pactrain.problem.dropout import dropout_rate, dropping
 from pactrain.problem.module_modes import estimate_batch_norm
 from pactrain.problem.read import Problem
-from pactrain.problem.untrained import Untrained, look_at_data, training_mode
+from pactrain.problem.untrained import Untrained, measure_untrained, training_mode
 from pactrain.rules.presets import AUTO
 from pactrain.rules.start_values import held_gamma, normalised_classes, rate, start_std, strength
 from pactrain.runtime import distributed
@@ -24,14 +24,14 @@ from pactrain.training.prior_scan import PriorScan
 from pactrain.training.trainer import Stopped, Trainer
 
 
-def train_prior(model: nn.Module, problem: Problem, options: Options, *, tell: Callback) -> float:
+def train_prior(model: nn.Module, problem: Problem, options: Options, *, notify: Callback) -> float:
     """Train `model` by the `auto` rules on the prior's rows of the problem: it becomes the prior's mean.
 
     Args:
         model: The network.
         problem: Its rows for the prior are trained on, with the user's own loss.
         options: What the caller asked for.
-        tell: Hears of every epoch.
+        notify: Hears of every epoch.
 
     Returns:
         The prior's std.
@@ -45,14 +45,14 @@ def train_prior(model: nn.Module, problem: Problem, options: Options, *, tell: C
     sample = next(iter(rows.ordered()))
     own = Problem(rows, None, sample, problem.loss, problem.loss)
     posterior = Posterior(model, Prior())
-    untrained = look_at_data(model, rows, own.loss)
+    untrained = measure_untrained(model, rows, own.loss)
     trainer = Trainer(posterior, own, _plan(posterior, own, untrained, options))
     TRAINED.add(model)
     try:
         with dropping(model, dropout_rate(model)):
             for record in trainer.epochs():
                 done = trainer.progress.epoch
-                tell(Event("prior", done, max(done, trainer.pace.stage1_limit), record))
+                notify(Event("prior", done, max(done, trainer.pace.stage1_limit), record))
     except Stopped:
         raise KeyboardInterrupt from None
     distributed.same_weights(model)

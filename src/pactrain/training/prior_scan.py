@@ -36,7 +36,7 @@ class PriorScan:
         rules: They give the grids, the number of draws and the share of training that the scan may take.
         untrained: Number of examples and of batches per epoch.
         seed: Decides the draws.
-        tell: Hears of progress.
+        notify: Hears of progress.
         most: Examples that may be scanned where time is short.
     """
 
@@ -46,7 +46,7 @@ class PriorScan:
     rules: Rules
     untrained: Untrained
     seed: int
-    tell: Callback = silent
+    notify: Callback = silent
     most: float = math.inf
 
     def moment(self, store: MomentStore | None = None) -> Moment:
@@ -76,5 +76,5 @@ class PriorScan:
             max_examples=int(min(wanted, max(FEWEST_SCANNED, self.most))),
             n=n,
             seed=self.seed,
-            progress=self.tell,
+            progress=self.notify,
         )

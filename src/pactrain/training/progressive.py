@@ -45,7 +45,7 @@ def meet_block(trainer: Trainer, start: Start) -> None:
         (1 - scores["accuracy"]) * n - 1e-6
     )  # a share of wrong pixels, say, counts up to the next whole error
     met.append((n, errors))
-    start.tell(Event("block", len(met), len(problem.blocks), {"examples": n, "errors": errors}))
+    start.notify(Event("block", len(met), len(problem.blocks), {"examples": n, "errors": errors}))
 
 
 def go_on(

@@ -43,7 +43,7 @@ def judge_level(trainer: Trainer, start: Start, judge: Judge) -> None:
     level = judge(trainer.posterior, unseen, now.problem.loss, not met, start.options.seed)
     met.append(level.text)
     errors = level.counts[min(1, len(level.counts) - 1)]
-    start.tell(Event("block", len(met), start.blocks + 1, {"examples": level.n, "errors": errors}))
+    start.notify(Event("block", len(met), start.blocks + 1, {"examples": level.n, "errors": errors}))
 
 
 def _unseen(now: Start) -> TensorBatches:

@@ -12,7 +12,7 @@ from pactrain.distributions.posterior import Posterior
 from pactrain.distributions.prior import Prior, trained_source
 from pactrain.problem.module_modes import own_buffers
 from pactrain.problem.read import Problem
-from pactrain.problem.untrained import Untrained, look_at_data, shapes_named, training_mode
+from pactrain.problem.untrained import Untrained, measure_untrained, shapes_named, training_mode
 from pactrain.rules.choose_units import Scaled
 from pactrain.rules.constants import EXAMPLES, SCAN_SHARE
 from pactrain.rules.gamma.linear_leave_one_out import Linearised
@@ -88,18 +88,18 @@ class Start:
         return replace(self, scaled=scaled, untrained=untrained, before=before)
 
     @property
-    def tell(self) -> Callback:
+    def notify(self) -> Callback:
         """All callbacks as one, to which the network is shown in the units of the user."""
-        return self.scaled.units.teller(self.posterior.model, self.options.tell)
+        return self.scaled.units.notifier(self.posterior.model, self.options.notify)
 
 
-def look_at_start(model: nn.Module, scaled: Scaled, options: Options) -> Start:
+def make_start(model: nn.Module, scaled: Scaled, options: Options) -> Start:
     """Scale faint layers, train the prior if it has rows of its own, and measure the network."""
     rules, prior, problem = options.rules, options.prior_spec, scaled.problem
     with shapes_named(problem.sample):
         strengthened = rules.strengthen and strengthen(model, problem.sample, problem.loss, options.seed)
     if problem.prior_rows is not None:
-        std = train_prior(model, problem, options, tell=scaled.units.teller(model, options.tell))
+        std = train_prior(model, problem, options, notify=scaled.units.notifier(model, options.notify))
         prior = prior.fixed(std, trained_source(len(problem.prior_rows), prior.source))
     buffers = {name: buffer.clone() for name, buffer in own_buffers(model).items()}
     posterior = Posterior(model, prior)
@@ -107,7 +107,7 @@ def look_at_start(model: nn.Module, scaled: Scaled, options: Options) -> Start:
     posterior.unit_nats = scaled.units.nats
     began = time.monotonic()
     with shapes_named(problem.sample):
-        untrained = look_at_data(model, problem.batches, problem.trained_on)
+        untrained = measure_untrained(model, problem.batches, problem.trained_on)
     seconds = distributed.from_first(time.monotonic() - began)[0]
     found = strength(rules, posterior, problem.batches, problem.trained_on, options.seed)
     return Start(options, scaled, posterior, prior, untrained, seconds, found, strengthened, buffers)
@@ -128,7 +128,7 @@ def place_prior(start: Start, store: MomentStore) -> tuple[Moment, float]:
         rules,
         start.untrained,
         options.seed,
-        tell=_ended_by_ctrl_c(start),
+        notify=_ended_by_ctrl_c(start),
         most=_affordable(start),
     )
     moment = scan.moment(store)
@@ -202,11 +202,11 @@ def _affordable(start: Start) -> float:
 
 def _ended_by_ctrl_c(start: Start) -> Callback:
     """Tells of the scan, and ends it where Ctrl-C was pressed: nothing has been trained yet that a better moment would save."""
-    heard = start.tell
+    heard = start.notify
 
-    def tell(event: Event) -> None:
+    def notify(event: Event) -> None:
         heard(event)
         if start.options.stop() and distributed.world() == 1:
             raise KeyboardInterrupt
 
-    return tell
+    return notify

@@ -13,7 +13,7 @@ from pactrain.problem.module_modes import estimate_batch_norm
 from pactrain.problem.read import Problem
 from pactrain.runtime import distributed
 from pactrain.runtime.devices import give_memory_back
-from pactrain.runtime.errors import TrainingError
+from pactrain.runtime.errors import DataError, TrainingError
 from pactrain.runtime.events import Event
 from pactrain.runtime.trained_models import TRAINED
 from pactrain.training.history import Record
@@ -104,8 +104,11 @@ def train(start: Start, keeper: Keeper, judge: Judge) -> Trained:
         The training at its end, its network still in the units that it was trained in.
 
     Raises:
+        DataError: Several processes are to share batches of the user's own making.
         TrainingError: A loss or a weight is not finite any more.
     """
+    if distributed.world() > 1 and start.problem.batches.table is None:
+        raise DataError("several processes can share an (X, y) pair or a TensorDataset, not batches of your own making")
     model, blocks = start.posterior.model, start.blocks
     moment, std = place_prior(start, keeper)
     prior_mean, recursive = start.posterior.prior_mean.clone(), start.options.certificate == "recursive"
@@ -172,7 +175,7 @@ def _run(trainer: Trainer, history: list[Record], keeper: Keeper, start: Start) 
         for record in trainer.epochs():
             history.append(record)
             keeper.keep(record, trainer)
-            start.tell(Event("train", trainer.progress.epoch, expected(trainer, start), record))
+            start.notify(Event("train", trainer.progress.epoch, expected(trainer, start), record))
     except Stopped:
         return True
     except KeyboardInterrupt:

@@ -22,7 +22,7 @@ from pactrain.training.closed_form_steps import closed_form, curvature_step, fir
 from pactrain.training.curvature import CurvatureStds
 from pactrain.training.gamma_search import Walker
 from pactrain.training.gradient_steps import GradientSteps, adam, param_groups
-from pactrain.training.history import Measurement, Record, between_looks
+from pactrain.training.history import Measurement, Record, epochs_between
 from pactrain.training.not_finite import not_finite
 from pactrain.training.plan import Plan
 from pactrain.training.schedule import Pace
@@ -133,12 +133,12 @@ class Trainer:
                 p.stage2_epochs += 1
             started = self._count_time(started)
             if self._time_to_look():
-                p.scores = self._measured.look(p.epoch)
+                p.scores = self._measured.measure(p.epoch)
             where = {"epoch": p.epoch, "stage": p.stage, "step": p.step, "held_gamma": self.held_gamma}
             record: Record = {**where, **self._measured(risk, p.scores)}
             self._count_time(started)
             if p.scores["scores_epoch"] < p.epoch and self._time_to_look():  # time has run out since
-                p.scores = self._measured.look(p.epoch)
+                p.scores = self._measured.measure(p.epoch)
                 record |= self._measured(risk, p.scores)
             record["seconds"] = round(p.seconds_before + p.seconds, 3)
             self._next_stage(record)
@@ -157,7 +157,7 @@ class Trainer:
             ends = pace.stage1_over(p) or (self.walker is not None and self.walker.walk.part(p.stage1_epochs) == 1)
         else:
             ends = pace.stage2_over(p) or p.epochs_since_best >= self.rules.stage2_patience - 1
-        return ends or "kl" not in p.scores or p.epoch - p.scores["scores_epoch"] >= between_looks(pace.most_epochs(p))
+        return ends or "kl" not in p.scores or p.epoch - p.scores["scores_epoch"] >= epochs_between(pace.most_epochs(p))
 
     def _epoch(self) -> float:
         try:
@@ -258,7 +258,7 @@ class Trainer:
 
     def measured_now(self, risk: float) -> Record:
         """What a record of this epoch would say after a look."""
-        return self._measured(risk, self._measured.look(self.progress.epoch))
+        return self._measured(risk, self._measured.measure(self.progress.epoch))
 
     def expected_epochs(self) -> int:
         """The epoch at which training is likely to end, as far as is known now."""

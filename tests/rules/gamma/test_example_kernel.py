@@ -30,8 +30,8 @@ def test_examples_that_share_a_forward_pass_and_come_in_any_order() -> None:
         return F.cross_entropy(predict(inputs)[places], labels, reduction="none")
 
     padded = torch.cat([x, torch.ones(5, 4, dtype=x.dtype)])  # rows of the output that no example looks at
-    apart = asked(posterior, (x, y), "cross_entropy").ask(GAMMA).loss
-    assert asked(posterior, [(padded, order, y[order])], loss).ask(GAMMA).loss == pytest.approx(apart, rel=1e-6)
+    apart = asked(posterior, (x, y), "cross_entropy").estimate(GAMMA).loss
+    assert asked(posterior, [(padded, order, y[order])], loss).estimate(GAMMA).loss == pytest.approx(apart, rel=1e-6)
 
 
 @pytest.mark.parametrize("name", ["mlp", "tied", "frozen", "unused", "batchnorm"])
@@ -43,7 +43,7 @@ def test_factors_give_what_single_examples_give_and_nothing_is_changed(
     before = copy.deepcopy(model.state_dict())
     batches, loss = TensorBatches(rows(), 16), as_loss(None, rows())
     together = LeftOut(posterior, batches, loss, len(batches), seed=0)
-    by_rows = together.ask(5.0).loss
+    by_rows = together.estimate(5.0).loss
     monkeypatch.setattr("pactrain.rules.gamma.example_kernel.factors_of", refuse)
-    assert together.ask(5.0).loss == pytest.approx(by_rows, rel=1e-4)
+    assert together.estimate(5.0).loss == pytest.approx(by_rows, rel=1e-4)
     assert all(torch.equal(before[k], v) for k, v in model.state_dict().items())

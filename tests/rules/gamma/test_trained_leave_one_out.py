@@ -35,17 +35,19 @@ def refitted(start: nn.Module, x: Tensor, y: Tensor, loss: str) -> tuple[float, 
 
 def test_for_squares_it_is_exactly_refitting_without_the_example() -> None:
     posterior, start, x, y = trained(1, "mse")
-    assert asked(posterior, (x, y), "mse").ask(GAMMA)[:2] == pytest.approx(refitted(start, x, y, "mse")[:2], rel=1e-4)
+    assert asked(posterior, (x, y), "mse").estimate(GAMMA)[:2] == pytest.approx(
+        refitted(start, x, y, "mse")[:2], rel=1e-4
+    )
 
 
 def test_some_examples_stand_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     posterior, start, x, y = trained(1, "mse", n=60)
     exactly = refitted(start, x, y, "mse")[0]
-    assert asked(posterior, [(x, y)], "mse").ask(GAMMA).loss == pytest.approx(exactly, rel=1e-4)
-    monkeypatch.setattr("pactrain.rules.gamma.example_kernel.EXAMPLES", 80)  # nodes: half as many
+    assert asked(posterior, [(x, y)], "mse").estimate(GAMMA).loss == pytest.approx(exactly, rel=1e-4)
+    monkeypatch.setattr("pactrain.rules.constants.EXAMPLES", 80)  # nodes: half as many
     some = asked(posterior, [(x, y)], "mse")
     assert some.examples.count == 40
-    assert some.ask(GAMMA).loss == pytest.approx(exactly, rel=0.5)
+    assert some.estimate(GAMMA).loss == pytest.approx(exactly, rel=0.5)
 
 
 def test_whole_images_as_outputs_are_not_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -58,7 +60,7 @@ def test_whole_images_as_outputs_are_not_asked_about(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("classes", [2, 3])
 def test_for_classes_it_is_nearly_that(classes: int) -> None:
     posterior, start, x, y = trained(classes, "cross_entropy")
-    measured = asked(posterior, (x, y), "cross_entropy").ask(GAMMA)
+    measured = asked(posterior, (x, y), "cross_entropy").estimate(GAMMA)
     again, _, wrong = refitted(start, x, y, "cross_entropy")
     fitted = float(F.cross_entropy(posterior.model(x), y).detach())
     assert abs(measured.loss - again) < 0.5 * (again - fitted)
@@ -78,14 +80,14 @@ def test_one_score_is_wrong_by_its_sign() -> None:
         return F.binary_cross_entropy_with_logits(predict(batch[0])[:, 0], batch[1].double(), reduction="none")
 
     expected = float(((apart(x)[:, 0] > 0).long() != y).double().mean())
-    assert asked(alone, (x, y), loss).ask(1e-9).wrong == pytest.approx(expected)
+    assert asked(alone, (x, y), loss).estimate(1e-9).wrong == pytest.approx(expected)
 
 
 def test_more_memory_of_an_example_makes_its_absence_dearer() -> None:
     posterior, _, x, y = trained(3, "cross_entropy")
     found = asked(posterior, (x, y), "cross_entropy")
     fitted = float(F.cross_entropy(posterior.model(x), y).detach())
-    values = [found.ask(gamma).loss for gamma in (1e-6, 1.0, 10.0)]
+    values = [found.estimate(gamma).loss for gamma in (1e-6, 1.0, 10.0)]
     assert values[0] == pytest.approx(fitted, rel=1e-3)
     assert values == sorted(values)
 

@@ -11,7 +11,7 @@ import pactrain
 from pactrain.models.mlp import mlp
 from pactrain.rules.constants import FURTHER_LENGTH, NORMALISED_KL_WEIGHT, STEPS
 from pactrain.rules.constants import GAMMA_STEP as STEP
-from pactrain.rules.gamma.trained_leave_one_out import Answer
+from pactrain.rules.gamma.trained_leave_one_out import LeftOutEstimate
 from pactrain.rules.gamma.walk import GammaWalk, longest
 from pactrain.rules.presets import AUTO, CERTIFY
 from pactrain.rules.start_values import held_gamma
@@ -33,7 +33,7 @@ def walked(
         assert walk.part(epoch - 1) < 1
         assert walk.part(epoch) == 1
         assert epoch <= longest(40)
-        if not walk.go_on(Answer(loss, float(slope + "1"), errors), epoch, seen=seen):
+        if not walk.go_on(LeftOutEstimate(loss, float(slope + "1"), errors), epoch, seen=seen):
             break
     return walk
 
@@ -82,7 +82,7 @@ def test_a_fall_within_one_standard_error_is_not_enough() -> None:
         walk = GammaWalk(100.0, 40)
         for k, mean in enumerate(means):
             losses = [mean + (-1) ** (i // 2**k) for i in range(96)]  # the standard error of a difference is 0.14
-            walk.go_on(Answer(mean, 1.0, 0.1, losses), 40.0 + 10 * k)
+            walk.go_on(LeftOutEstimate(mean, 1.0, 0.1, losses), 40.0 + 10 * k)
         return walk
 
     assert answers(2.0, 1.9, 1.88, 1.9).here == 0

@@ -23,7 +23,7 @@ from pactrain.distributions.posterior import Posterior
 from pactrain.problem.batches import Batches
 from pactrain.problem.losses import Loss, per_example
 from pactrain.problem.module_modes import batch_norms, estimate_batch_norm, evaluating, hooked, restored_buffers
-from pactrain.rules.constants import EXAMPLES
+from pactrain.rules import constants
 from pactrain.runtime.gave_up import Refused, gave_up, refusing
 from pactrain.runtime.seeds import derive
 
@@ -54,7 +54,9 @@ class Examples:
         self.posterior, self.batches, self.loss = posterior, batches, loss.guarded()
         source = torch.Generator().manual_seed(derive(seed, "examples"))
         self.alone = batches.table is not None  # examples need not share a forward pass
-        room = EXAMPLES if self.alone else EXAMPLES // 2  # every gradient goes back through a pass that is shared
+        room = (
+            constants.EXAMPLES if self.alone else constants.EXAMPLES // 2
+        )  # every gradient goes back through a pass that is shared
         self.shown: list[tuple[Any, Tensor]] = []  # a batch, and which of its examples are measured
         with self.still(), torch.no_grad():
             for batch in batches.subset(room, int(torch.randint(2**31, (1,), generator=source))):

@@ -46,7 +46,7 @@ class Opaque(PactrainError):
     """The loss does not look at one row of the network's output for each example, so that none can be left out."""
 
 
-class Answer(NamedTuple):
+class LeftOutEstimate(NamedTuple):
     """What a network would make of examples, each left out."""
 
     loss: float
@@ -54,7 +54,7 @@ class Answer(NamedTuple):
     wrong: float  # share of them in another class than the one that their losses ask for
     losses: Sequence[float] = ()  # of each
 
-    def falls_clearly(self, before: "Answer") -> bool:
+    def falls_clearly(self, before: "LeftOutEstimate") -> bool:
         """True if the loss is smaller than before by more than one standard error of the difference."""
         differences = np.subtract(before.losses, self.losses)
         error = differences.std() / math.sqrt(differences.size) if differences.size else 0.0
@@ -76,7 +76,7 @@ class LeftOut:
                 if self.examples.count * output[0].numel() > MOST_OUTPUTS:
                     raise Opaque("the outputs of single examples are too large")
 
-    def ask(self, gamma: float, drawn: Drawn | None = None) -> Answer:
+    def estimate(self, gamma: float, drawn: Drawn | None = None) -> LeftOutEstimate:
         """What the examples' losses would be, each left out, for a posterior that was trained at `gamma`.
 
         `drawn(seed)` puts a draw into the network for the length of a block, if the posterior is not to do it itself.
@@ -97,7 +97,7 @@ class LeftOut:
                 slope += float((torch.autograd.grad(each.sum(), moved)[0] * moved.detach()).sum())
                 done += len(picked)
         count = self.examples.count
-        return Answer(sum(losses) / count, slope / count, wrong / count, losses)
+        return LeftOutEstimate(sum(losses) / count, slope / count, wrong / count, losses)
 
     def _moves(self, gamma: float, kernel: Tensor, slopes: Tensor, curvatures: Tensor) -> Tensor:
         """How far the outputs of each example move when it is left out."""

@@ -18,7 +18,7 @@ from pactrain.distributions.posterior import Posterior
 from pactrain.problem.batches import Batches
 from pactrain.problem.losses import Loss
 from pactrain.rules.constants import FURTHER_LENGTH, GAMMA_STEP, HARDLY_FITTED, MOST_WEIGHTS, STEPS
-from pactrain.rules.gamma.trained_leave_one_out import Answer, LeftOut
+from pactrain.rules.gamma.trained_leave_one_out import LeftOut, LeftOutEstimate
 from pactrain.runtime.errors import PactrainError
 from pactrain.runtime.gave_up import gave_up
 
@@ -37,7 +37,7 @@ class GammaWalk:
     epochs: int  # of training at one γ
     most: float = math.inf  # γ that no place may exceed, beside the first
     here: int = 0
-    answers: dict[int, Answer] = field(default_factory=dict)
+    answers: dict[int, LeftOutEstimate] = field(default_factory=dict)
     since: float = 0.0  # epoch at which the present segment began
     record: dict[str, Any] = field(default_factory=dict)  # what the history has of the best place
 
@@ -69,7 +69,7 @@ class GammaWalk:
         """The epoch at which the present segment is over."""
         return math.ceil(self.since + self._length() - 1e-9)
 
-    def go_on(self, found: Answer, epoch: float, *, seen: float = 0.0) -> bool:
+    def go_on(self, found: LeftOutEstimate, epoch: float, *, seen: float = 0.0) -> bool:
         """Take in the estimate at the end of a segment, and the loss on the training examples, and choose the next γ.  False if there is
         no next: the best it is."""
         self.answers[self.here], self.since = found, epoch
@@ -101,7 +101,7 @@ class GammaWalk:
     def load(self, state: Mapping[str, Any]) -> None:
         """Go back to a state."""
         vars(self).update(state)
-        self.answers = {int(place): Answer(*found) for place, *found in state["answers"]}
+        self.answers = {int(place): LeftOutEstimate(*found) for place, *found in state["answers"]}
 
 
 def longest(epochs: int) -> int:

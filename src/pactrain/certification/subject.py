@@ -1,4 +1,4 @@
-"""`Scene`: the posterior, data and settings that all statements of a certificate are computed from."""
+"""`Subject`: the posterior, data and settings that all statements of a certificate are computed from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,8 +36,8 @@ class Rows:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Scene:
-    """Posterior, data and settings of a certificate.
+class Subject:
+    """What a certificate is about, and how it is measured.
 
     Attributes:
         posterior: What the certificate is about.
