@@ -36,6 +36,7 @@ def test_train_then_certify_verify_and_predict(tmp_path: Path) -> None:
 
     certificate = run("certify", "runs/flowers", "--draws", "5", "--json", "c.json", "--data", data, cwd=tmp_path)
     assert "Only estimated: how columns are encoded" in " ".join(certificate.stdout.split())
+    assert "--test adds what the held-out rows prove" in " ".join(certificate.stdout.split())
     run("verify", "c.json", cwd=tmp_path)
     assert "Verified: made again" in run("verify", "runs/flowers", "--trust", cwd=tmp_path).stdout
     assert "not a certificate" in run("verify", "runs/flowers/config.json", cwd=tmp_path, code=2).stderr
