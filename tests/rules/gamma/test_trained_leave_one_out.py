@@ -104,11 +104,8 @@ def test_a_loss_that_calls_the_network_twice_is_not_asked() -> None:
         assert leave_out(posterior, TensorBatches(rows(), 16), CallableLoss.of(loss), len(rows()[1]), 0) is None
 
 
-@pytest.mark.parametrize(
-    ("loss", "most", "why"), [("hinge", 10**6, "straight lines"), ("cross_entropy", 0, "too long")]
-)
-def test_a_search_that_is_not_made_is_told(monkeypatch: pytest.MonkeyPatch, loss: str, most: int, why: str) -> None:
-    monkeypatch.setattr("pactrain.rules.gamma.walk.MOST_WEIGHTS", most)
+def test_a_network_is_too_large_for_a_search() -> None:
+    large = Posterior(nn.Linear(2048, 2049))
     with collected() as notes:
-        assert leave_out(Posterior(build("mlp")), TensorBatches(rows(), 16), by_name(loss), len(rows()[1]), 0) is None
-    assert why in notes[0]
+        assert leave_out(large, TensorBatches(rows(), 16), by_name("cross_entropy"), len(rows()[1]), 0) is None
+    assert "for a network of 4,198,401 weights it would take too long" in notes[0]
