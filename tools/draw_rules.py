@@ -1,9 +1,9 @@
-"""Draw the figures of docs/rules.md: the knee, the leave-one-out curve over γ, the search over γ after training.
+"""Draw the figures of docs/rules.md, one per rule: faint networks, the knee, leave-one-out over γ, the search over γ, training.
 
     python tools/draw_rules.py docs/gallery
 
 Two small runs on the digits of scikit-learn, one of them with 30 % of its training labels drawn at random, and one network that is
-linearised on scikit-learn's diabetes data; seed 0, about a minute on one core.
+linearised on scikit-learn's diabetes data; for faint networks an untrained CNN13 on random images.  Seed 0, about a minute on one core.
 """
 
 import argparse
@@ -17,7 +17,10 @@ from torch import Tensor, nn
 
 import pactrain
 from pactrain.models import mlp
+from pactrain.models.named import make_model
+from pactrain.problem.named_losses import LOSSES
 from pactrain.report.canvas import INK, MUTED, SERIES, Drawing, canvas, legend, logarithmic, save
+from pactrain.rules.initial_scale import strengthen
 from pactrain.rules.presets import AUTO
 
 Array = NDArray[np.float64]
@@ -37,6 +40,57 @@ def digits(random_labels: float = 0.0) -> pactrain.Result:
     changed = torch.rand(half, generator=g) < random_labels
     y[:half][changed] = torch.randint(0, 10, (int(changed.sum()),), generator=g)
     return pactrain.fit(mlp(64, 10, widths=[256, 256], seed=0), (x[:half], y[:half]), test=(x[half:], y[half:]))
+
+
+def faint() -> Drawing:
+    """How much of a difference between inputs each layer of an untrained CNN13 passes on, before and after it is rescaled."""
+    network = make_model("cnn13:width=0.125", 3 * 32 * 32, 10, seed=0)
+    images = torch.randn(64, 3 * 32 * 32, generator=torch.Generator().manual_seed(0))
+    before = signals(network, images)
+    strengthen(network, (images, torch.zeros(64).long()), LOSSES["cross_entropy"], seed=0)
+    after = signals(network, images)
+    figure, axes = canvas()
+    layers = range(1, len(before) + 1)
+    axes.plot(layers, before, "-o", color=SERIES[1], markersize=4, label="torch's initial weights")
+    axes.plot(layers, after, "-o", color=SERIES[0], markersize=4, label="rescaled")
+    logarithmic(axes, before)
+    axes.set(xlabel="layer", ylabel="difference between images")
+    legend(axes, 2)
+    alt = f"The last layer's outputs differ by {before[-1]:.1g} between images, and by {after[-1]:.1g} after rescaling."
+    return Drawing("rule-faint", "Faint networks", alt, "", figure)
+
+
+@torch.no_grad()
+def signals(network: nn.Module, images: Tensor) -> list[float]:
+    """The standard deviation of each layer's outputs over images."""
+    found: list[float] = []
+    layers = [layer for layer in network.modules() if isinstance(layer, (nn.Linear, nn.Conv2d))]
+    hooks = [
+        layer.register_forward_hook(lambda _, __, out: found.append(float(out.flatten(1).std(0).mean())))
+        for layer in layers
+    ]
+    network(images)
+    for hook in hooks:
+        hook.remove()
+    return found
+
+
+def training(run: pactrain.Result) -> Drawing:
+    """The rate of the means and the noise of each layer over a training at one γ, relative to the start."""
+    epochs = [record["epoch"] for record in run.history]
+    figure, axes = canvas()
+    rate = [0.5 * (1 + np.cos(np.pi * epoch / epochs[-1])) for epoch in epochs]
+    axes.plot(epochs, rate, color=MUTED, linestyle=(0, (4, 1.5)), label="rate")
+    start = next(iter(run.history[0]["prior_std"].values()))
+    for place, (name, colour) in enumerate(zip(run.history[0]["posterior_std"], SERIES, strict=False), 1):
+        stds = [record["posterior_std"][name] / start for record in run.history]
+        axes.plot(epochs, stds, color=colour, label=f"noise, layer {place}")
+    axes.set(xlabel="epoch", ylabel="relative to the start", ylim=(0, 1.05), xlim=(0, epochs[-1]))
+    legend(axes, 4)
+    ends = ", ".join(f"{std / start:.2g}" for std in run.history[-1]["posterior_std"].values())
+    return Drawing(
+        "rule-training", "Training", f"The noise of the layers ends at {ends} of where it started.", "", figure
+    )
 
 
 def knee(run: pactrain.Result) -> Drawing:
@@ -127,7 +181,8 @@ def main() -> None:
     """Draw them into the folder that is named."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    drawn = [knee(digits()), left_out(), search(digits(RANDOM_LABELS))]
+    run = digits()
+    drawn = [faint(), knee(run), left_out(), search(digits(RANDOM_LABELS)), training(run)]
     for path, drawing in zip(save(drawn, parser.parse_args().folder, "svg"), drawn, strict=True):
         print(f"{path}: {drawing.alt}")
 

@@ -9,6 +9,7 @@ import pytest
 from pactrain.data.files import read_frame
 from pactrain.data.load import load
 from pactrain.data.tables import Columns
+from pactrain.data.task import LONGEST, RowLabels
 from pactrain.runtime.errors import DataError
 from tests.data.small_tables import csv, frame
 
@@ -123,3 +124,25 @@ def test_a_broken_parquet_file(tmp_path: Path) -> None:
     (tmp_path / "t.parquet").write_bytes(b"x" * 500)
     with pytest.raises(DataError, match="cannot be read as Parquet"):
         read_frame(tmp_path / "t.parquet")
+
+
+@pytest.mark.parametrize("own_test", [False, True])
+def test_held_out_rows_are_known_by_their_numbers_in_their_file(tmp_path: Path, own_test: bool) -> None:
+    table = pd.DataFrame({"x": np.arange(40.0) ** 2, "y": np.where(np.arange(40) == 3, np.nan, np.arange(40.0))})
+    path, columns = csv(tmp_path, table), Columns(target="y")
+    if own_test:
+        (tmp_path / "later").mkdir()
+        columns = Columns(target="y", test=csv(tmp_path / "later", table))
+    task = load(path, columns)
+    assert task.labels is not None
+    assert task.y_test is not None
+    targets = task.y_test * task.encoder.target_std + task.encoder.target_mean
+    numbers = [int(task.labels(at)["row"]) for at in range(len(targets))]
+    np.testing.assert_allclose(targets.ravel(), [number - 1 for number in numbers], atol=1e-3)
+
+
+def test_long_texts_are_cut() -> None:
+    labels = RowLabels("row", np.array([7]), {"body": np.array(["word " * 200])})
+    assert labels(0)["row"] == "7"
+    assert len(labels(0)["body"]) == LONGEST
+    assert labels(0)["body"].endswith("…")

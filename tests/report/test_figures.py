@@ -121,7 +121,7 @@ def test_thin_keeps_the_ends() -> None:
         "1,234,567",
         "1.00e-07",
     ]
-    assert [duration(s) for s in (1.25, 75, 7300)] == ["1.2 s", "1 min 15 s", "2 h 1 min"]
+    assert [duration(s) for s in (1.25, 75, 7300)] == ["1.2\N{NO-BREAK SPACE}s", "1 min 15 s", "2 h 1 min"]
 
 
 def test_importing_pactrain_imports_no_matplotlib() -> None:

@@ -226,9 +226,7 @@ def test_rows_are_named_as_in_their_file_and_show_their_texts(browser: Any, abou
         "return [...document.querySelectorAll('main table')].map(t => [t.caption.textContent, t.rows[1].innerText, t.rows[1].cells[0]"
         ".textContent, t.rows[0].lastElementChild.textContent, t.rows[1].lastElementChild.offsetHeight > 2 * 24])"
     )
-    found = [
-        values for caption, *values in tables if caption == "Numbers of held-out rows count from 1, as in their file"
-    ]
+    found = [values for caption, *values in tables if caption == "Held-out rows, numbered as in the file"]
     assert found
     for _, number, head, wrapped in found:
         assert 101 <= int(number) <= 130

@@ -9,6 +9,7 @@ from sklearn.calibration import calibration_curve
 from torch import nn
 
 import pactrain
+from pactrain.certification.before_training import Described
 from pactrain.problem.named_losses import LOSSES
 from pactrain.problem.scores import BINS
 from pactrain.runs.analysis import MOST_COLUMNS, SHOWN, importance, reliability
@@ -76,3 +77,11 @@ def test_a_regression_run_keeps_points_in_the_targets_unit() -> None:
     errors = [abs(r["answer"] - r["true"]) for r in found["mistakes"]]
     assert errors == sorted(errors, reverse=True)
     assert "importance" not in found  # rows that it was trained on would flatter columns it memorised
+
+
+def test_rows_to_look_at_carry_their_labels() -> None:
+    data = Described(rows(), labels=lambda at: {"row": str(at + 1000), "body": "a text"})
+    found = pactrain.fit(nn.Linear(6, 3), data, test=rows(20, seed=2), budget="2 epochs").analysis
+    assert found["unsure"]
+    for row in [*found["unsure"], *found["mistakes"]]:
+        assert row["labels"] == {"row": str(row["row"] + 1000), "body": "a text"}

@@ -106,9 +106,7 @@ class Loss:
             output = output.movedim(self.class_dim, 1)
         if self.one_hot:
             return output, target.argmax(self.class_dim)
-        if target.is_floating_point() or target.is_complex():
-            return output, target
-        if self.task is None:
+        if self.task is None or target.is_floating_point() or target.is_complex():
             return output, target
         return output, target.long() if self.task == "classification" else target.to(output.dtype)
 

@@ -81,7 +81,7 @@ def score_figure(run: Run, score: str) -> Drawing:
     """A score on training and test data."""
     figure, axes = canvas()
     every: list[float] = []
-    words = []
+    words, later = [], ""
     for part, name, style, colour in (
         ("train", "training", "-", SERIES[0]),
         ("test", "held-out", (0, (4, 1.5)), SERIES[1]),
@@ -90,6 +90,8 @@ def score_figure(run: Run, score: str) -> Drawing:
         if epochs:
             axes.plot(epochs, values, color=colour, linestyle=style, label=f"{name} rows")
             at = kept(run, epochs)
+            if at < len(epochs) - 1:
+                later = "What follows the dots was tried with another γ and was no better. "
             axes.plot(epochs[at], values[at], "o", color=colour, markersize=5, clip_on=False)
             words.append(f"on {name} rows from {number_text(values[0])} to {number_text(values[at])}")
             every += values
@@ -103,7 +105,7 @@ def score_figure(run: Run, score: str) -> Drawing:
         score,
         f"{score.upper() if score == 'rmse' else score.capitalize()} over training",
         f"Curves over {len(run.history)} epochs: {axis_name(score)} {' and '.join(words)}.{_stages(run)}{_story(run)}",
-        f"{told}Dots mark the network that was kept. Held-out rows are only looked at, never trained on.",
+        f"{told}Dots mark the network that was kept. {later}Held-out rows are only looked at, never trained on.",
         figure,
     )
 

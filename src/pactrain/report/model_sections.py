@@ -116,16 +116,18 @@ def _chosen_rows(run: Run, chosen: list[Values]) -> Values:
     heads = [place or "row", *_heads(chosen[0]), *columns, *labels[1:]]
     return {
         "pictures": [],
-        "table": Table(PLACES.get(place, PLACES[""]).format(run.analysis["rows"]), heads, body, numbers=0),
+        "table": Table(
+            PLACES.get(place, PLACES[""]).format(str(run.analysis["rows"]).capitalize()), heads, body, numbers=0
+        ),
     }
 
 
 PLACES = {
-    "": "Numbers of {} rows count from 1",
-    "row": "Numbers of {} rows count from 1, as in their file",
-    "node": "Numbers of {} nodes count from 0",
+    "": "{} rows, numbered from 1",
+    "row": "{} rows, numbered as in the file",
+    "node": "{} nodes, numbered as in the graph",
 }
-"""What the numbers of rows mean, by what is numbered."""
+"""What the numbers of rows mean, by what is numbered; short enough for a phone."""
 
 
 def _heads(row: Values) -> list[str]:
