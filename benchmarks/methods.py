@@ -41,15 +41,16 @@ CHANGED: dict[str, dict[str, Any]] = {
 """Rules that can be switched off by a field."""
 
 Prediction = dict[str, Any]
-"""`score` (accuracy in percent or minus the rmse), for classification `nll` and `ece`; and whatever else is to be kept."""
+"""`score` (accuracy in percent or minus the rmse), for classification `nll`, `ece` and the mean `confidence`; and whatever else is to be kept.
+`nll like training` and `ece like training` are expected values if as many of the test labels were wrong as of the training labels."""
 
 
-def calibration_error(probabilities: Tensor, target: Tensor, bins: int = 15) -> float:
-    """Mean distance between confidence and accuracy over bins of equal width."""
-    confidence, answer = probabilities.max(1)
+def calibration_error(probabilities: Tensor, right: Tensor, bins: int = 15) -> float:
+    """Mean distance between confidence and accuracy over bins of equal width; `right` has the chance that each answer is."""
+    confidence = probabilities.amax(1)
     place = (confidence * bins).long().clamp(max=bins - 1)
-    gap = torch.zeros(bins, dtype=torch.float64).index_add_(0, place, confidence - (answer == target).double())
-    return float(gap.abs().sum()) / len(target)
+    gap = torch.zeros(bins, dtype=torch.float64).index_add_(0, place, confidence - right)
+    return float(gap.abs().sum()) / len(right)
 
 
 @torch.no_grad()
@@ -60,9 +61,15 @@ def scores(problem: Problem, outputs: Tensor, *, chances: bool = False) -> Predi
         error = (outputs.reshape(-1) - target.reshape(-1)).double().square().mean()
         return {"score": -problem.unit * float(error) ** 0.5}
     probabilities = (outputs if chances else outputs.softmax(1)).double()
-    nll = F.nll_loss(probabilities.clamp(min=1e-12).log(), target)
-    right = (probabilities.argmax(1) == target).double().mean()
-    return {"score": 100 * float(right), "nll": float(nll), "ece": calibration_error(probabilities, target)}
+    logs = probabilities.clamp(min=1e-12).log()
+    nll, right = F.nll_loss(logs, target), (probabilities.argmax(1) == target).double()
+    found = {"score": 100 * float(right.mean()), "nll": float(nll), "ece": calibration_error(probabilities, right)}
+    wrong = problem.arrays.wrong if problem.arrays is not None else 0.0
+    if wrong:  # drawn from all classes
+        right = (1 - wrong) * right + wrong / probabilities.shape[1]
+        found["nll like training"] = (1 - wrong) * float(nll) - wrong * float(logs.mean())
+        found["ece like training"] = calibration_error(probabilities, right)
+    return found | {"confidence": float(probabilities.amax(1).mean())}
 
 
 @torch.no_grad()
@@ -193,6 +200,7 @@ def auto(problem: Problem, seed: int, *, other: int = 0, changed: str | None = N
     return of_network(problem, model) | {
         "drawn": scores(problem, total, chances=True),
         "gamma": result.metrics["held_gamma"],
+        "left_out": result.metrics["left_out"],
         "steps": result.metrics["steps"],
         "bound": bounds[0] if bounds else None,
         "train": {k: v for k, v in result.metrics["train"].items() if k in ("loss", "rmse", "accuracy")},

@@ -42,6 +42,7 @@ class Arrays:
     y_test: Tensor
     outputs: int
     unit: float = 1.0  # what one of the target is in the user's own unit
+    wrong: float = 0.0  # share of the training labels that were drawn at random
 
     @property
     def classes(self) -> bool:
@@ -210,7 +211,7 @@ def wrong_labels(arrays: Arrays, share: float, seed: int) -> Arrays:
     source = torch.Generator().manual_seed(seed)
     wrong = torch.rand(len(arrays.y), generator=source) < share
     random = torch.randint(arrays.outputs, (len(arrays.y),), generator=source)
-    return replace(arrays, y=torch.where(wrong, random, arrays.y))
+    return replace(arrays, y=torch.where(wrong, random, arrays.y), wrong=share)
 
 
 def junk(arrays: Arrays, columns: int, seed: int) -> Arrays:

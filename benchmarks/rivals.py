@@ -247,6 +247,24 @@ def rank_table(results: list[Result], methods: list[str]) -> str:
     return "\n".join(lines)
 
 
+def calibration_table(results: list[Result], methods: list[str]) -> str:
+    """Means of nll and ece over classification rows, with test labels as they are and as noisy as the training labels, in Markdown."""
+    kept = {(r["row"], r["seed"], r["method"]): r for r in results}
+    together = [[kept.get((row, seed, m), {}) for m in methods] for row, seed in sorted({(r, s) for r, s, _ in kept})]
+    together = [mine for mine in together if all("nll" in r for r in mine)]
+    like = [mine for mine in together if "% wrong" not in mine[0]["row"] or " 0 % wrong" in mine[0]["row"]]
+    like += [mine for mine in together if all("ece like training" in r for r in mine)]
+    lines = [
+        f"| method | nll ({len(together)}) | ece | nll, labels like training ({len(like)}) | ece, labels like training |",
+        "|---" * 5 + "|",
+    ]
+    for i, method in enumerate(methods):
+        found = [[mine[i][key] for mine in together] for key in ("nll", "ece")]
+        found += [[mine[i].get(f"{key} like training", mine[i][key]) for mine in like] for key in ("nll", "ece")]
+        lines.append(f"| {method} | " + " | ".join(f"{statistics.mean(v):.3f}" for v in found) + " |")
+    return "\n".join(lines)
+
+
 def _interval(values: np.ndarray) -> tuple[float, float]:
     means = np.random.default_rng(0).choice(values, (2000, len(values))).mean(1)
     return float(np.quantile(means, 0.025)), float(np.quantile(means, 0.975))
@@ -275,6 +293,7 @@ if __name__ == "__main__":
     options, results = main(RIVALS, default="auto,plain,adam,adamw," + ",".join(RIVALS))
     names = [options.label + name for name in options.methods.split(",")]
     print()
-    print(rank_table(results, names))
+    print(rank_table(results, names), "\n")
+    print(calibration_table(results, names))
     if options.figure:
         figure(results, names, options.figure)

@@ -58,12 +58,12 @@ class Posterior:
         self.bases: list[tuple[Tensor | None, Tensor | None]] = []
         self.stds: list[Tensor] = []
         for layer in layers:
-            a, g = layer.inputs / rows, layer.gradients / rows
+            a, g = layer.inputs.double() / rows, layer.gradients.double() / rows
             if rotated:
                 (ha, ua), (hg, ug) = torch.linalg.eigh(a), torch.linalg.eigh(g)
             else:
                 ha, ua, hg, ug = a.diagonal(), None, g.diagonal(), None
-            h = strength * rows * torch.outer(hg.clamp_min(0), ha.clamp_min(0))
+            h = (strength * rows * torch.outer(hg.clamp_min(0), ha.clamp_min(0))).float()
             prior = torch.tensor(0.01)
             for _ in range(ROUNDS):  # prior and posterior in turn, each the best beside the other
                 variance = 1 / (1 / prior + h)
@@ -71,7 +71,7 @@ class Posterior:
             ratio = variance / prior
             self.kl += float(0.5 * (ratio - 1 - ratio.log() + layer.shift.square() / prior).double().sum())
             self.kl_of_means += float(0.5 * (layer.shift.square() / prior).double().sum())
-            self.bases.append((ua, ug))
+            self.bases.append((None, None) if ua is None or ug is None else (ua.float(), ug.float()))
             self.stds.append(variance.sqrt())
 
     def draw(self, g: torch.Generator) -> None:

@@ -15,13 +15,13 @@ from typing import Any
 from unittest import mock
 
 import torch
-from judge import mean_and_error
+from judge import STORE as JUDGED
+from judge import gain, mean_and_error, read
 from methods import scores
 from problems import Problem
 from rows import QUICK, ROWS
 
 import pactrain
-from pactrain.rules.constants import GAMMA_STEP
 from pactrain.rules.gamma.trained_leave_one_out import LeftOut, LeftOutEstimate
 from pactrain.rules.gamma.walk import GammaWalk, leave_out
 from pactrain.training.start import Start
@@ -41,11 +41,14 @@ def walked(problem: Problem, seed: int) -> list[dict[str, Any]]:
         given = start.problem
         return leave_out(start.posterior, given.batches, given.trained_on, start.untrained.n, start.options.seed)
 
-    def following(walk: GammaWalk, *, hardly_fitted: bool) -> int | None:
-        if walk.here > 0:
-            return walk.here + 1 if walk.here < DOWN else None
-        limit = walk.most if problem.classes else math.inf
-        return walk.here - 1 if walk.here > -UP and walk.gamma * GAMMA_STEP <= limit else 1
+    def go_on(walk: GammaWalk, said: LeftOutEstimate, epoch: float) -> bool:
+        walk.answers[walk.here], walk.since = said, epoch
+        walk.most = walk.most if problem.classes else math.inf
+        up = -UP < walk.here <= 0 and walk.gamma < walk.most
+        following = walk.here - 1 if up else max(walk.here, 0) + 1
+        goes = following <= DOWN
+        walk.here = following if goes else walk.best
+        return goes
 
     def kept(*args: Any) -> Any:
         moved[:] = [moves(*args)]
@@ -72,7 +75,7 @@ def walked(problem: Problem, seed: int) -> list[dict[str, Any]]:
 
     with (
         mock.patch("pactrain.training.start._left_out", left_out),
-        mock.patch.object(GammaWalk, "_next", following),
+        mock.patch.object(GammaWalk, "go_on", go_on),
         mock.patch.object(LeftOut, "_moves", kept),
         mock.patch.object(LeftOut, "estimate", answer),
     ):
@@ -98,6 +101,19 @@ def table(results: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def without_search(results: list[dict[str, Any]], method: str) -> str:
+    """What the search earns: scores at the γ at which a run of `judge.py` ended less those at the first γ."""
+    ended = {(r["row"], r["seed"]): r["gamma"] for r in read(JUDGED) if r["method"] == method}
+    gains: dict[str, dict[str, list[float]]] = {"accuracy": {}, "nll": {}, "ece": {}}
+    for r in results:
+        gamma, first = ended.get((r["row"], r["seed"]), math.nan), r["walk"][0]["test"]
+        chosen = [w["test"] for w in r["walk"] if math.isclose(w["gamma"], gamma, rel_tol=1e-3)]
+        for measure, by_row in gains.items() if chosen and "nll" in first else ():
+            by_row.setdefault(r["row"], []).append(gain(chosen[0], first)[measure])
+    cells = ["{} {:+.3g} ± {:.2g}".format(m, *mean_and_error(by_row)) for m, by_row in gains.items()]
+    return f"\nsearch over γ, gain on {len(gains['nll'])} rows: " + ", ".join(cells)
+
+
 def main() -> None:
     """Run what is missing, and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -105,16 +121,20 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--store", type=Path, default=STORE)
     parser.add_argument("--table", action="store_true", help="run nothing")
+    parser.add_argument(
+        "--ended", default="auto", help="the method of judge.py's store whose last γ is compared with the first"
+    )
     options = parser.parse_args()
-    lines = options.store.read_text().splitlines() if options.store.exists() else []
-    done = {(r["row"], r["seed"]) for r in map(json.loads, lines)}
+    done = {(r["row"], r["seed"]) for r in read(options.store)}
     for seed in range(0 if options.table else options.seeds):
         for row in options.rows.split(";"):
             if (row, seed) not in done:
                 line = json.dumps({"row": row, "seed": seed, "walk": walked(ROWS[row](seed), seed)})
                 with options.store.open("a") as file:
                     file.write(line + "\n")
-    print(table([json.loads(line) for line in options.store.read_text().splitlines()]))
+    results = read(options.store)
+    print(table(results))
+    print(without_search(results, options.ended))
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ from pactrain.problem.losses import AnyLoss
 from pactrain.report import page_of
 from pactrain.rules.choose_units import in_units
 from pactrain.runs.result import Result
-from pactrain.runs.run import Run
+from pactrain.runs.run import Run, read_calibration
 from pactrain.training.options import (
     Budget,
     Callback,
@@ -126,6 +126,7 @@ def _fit(
         session(model, requested) as options,
         reading(model, described.data, test, loss=loss, options=options) as problem,
     ):
+        held_out = read_calibration(model, calibration, problem, options)
         doubts = doubts_before_training(model, problem, options)
         with in_units(model, problem, rules=options.rules, prior=options.prior_spec, seed=options.seed) as scaled:
             start = make_start(model, scaled, options)
@@ -133,6 +134,6 @@ def _fit(
             trained = train(start, run.keeper, judge)
         certified = certify_training(trained, doubts, described)
         result = run.result(
-            certified, page_of, calibration=calibration, preprocess=described.preprocess, labels=described.labels
+            certified, page_of, calibration=held_out, preprocess=described.preprocess, labels=described.labels
         )
         return run.written(result)

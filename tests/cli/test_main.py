@@ -166,7 +166,7 @@ assert not heavy, heavy
 @pytest.mark.parametrize(
     ("words", "answer"),
     [
-        ("--help", "reproduce  Make a table or figure of the paper again."),
+        ("--help", "reproduce  Make a table or figure of the paper again"),
         ("trian", "no command 'trian' (did you mean 'train'?)"),
         ("data lst", "no command 'data lst' (did you mean 'list'?)"),
         ("reproduce tabel-gnn", "(did you mean 'table-gnn'?)"),

@@ -88,6 +88,8 @@ def files() -> Iterator[Messy]:
     yield csv("british_dates", words("%d/%m/%Y"), DATE)
     yield csv("american_times", words("%m/%d/%Y 5:30 PM"), DATE)
     yield csv("month_names", words("%d-%b-%y"), DATE)
+    yield csv("weekdays_before_dates", words("%A, %d %B %Y"), DATE)
+    yield csv("telephones", [f"+49 170 {1000000 + 7 * i}" for i in range(ROWS)], left)
     yield csv("compact_dates", words("%Y%m%d"), DATE)
     yield csv("repeated_dates", [f"{DATES[i % 7]:%d.%m.%Y}" for i in range(ROWS)], DATE)
     yield csv("dates_with_gaps", ["?" if i % 9 == 0 else word for i, word in enumerate(words("%B %d, %Y"))], DATE)

@@ -43,7 +43,7 @@ def test_features_are_means_over_words_and_are_kept(own_cache: Path, monkeypatch
 
     texts = [GOOD[0], "x " * 40, GOOD[0], ""]
     told: list[tuple[int, int]] = []
-    features = embed(texts, told=lambda *at: told.append(at))
+    features = embed(texts, notify=lambda *at: told.append(at))
     assert told == [(3, 3)]  # equal texts are read once
     assert features.shape == (4, 384)
     assert (features[0] == features[2]).all()

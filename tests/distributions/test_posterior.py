@@ -5,44 +5,12 @@ from typing import Any
 
 import pytest
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-import pactrain
-from pactrain import PactrainError, Posterior, Prior
-from pactrain.distributions.gaussian import log_density_ratio
+from pactrain import PactrainError, Posterior
+from tests.distributions.small_posteriors import CLOSE, loss_of, moved
 from tests.oracle import definitions
 from tests.zoo import ZOO, build
-
-CLOSE: dict[str, Any] = {"rtol": 1e-4, "atol": 1e-6}
-
-
-def moved(name: str, per: Any = "layer", seed: int = 1) -> Posterior:
-    """A posterior of the zoo away from its prior."""
-    posterior = Posterior(build(name), Prior(per=per))
-    g = torch.Generator().manual_seed(seed)
-    with torch.no_grad():
-        for p in posterior.means():
-            p.add_(0.1 * torch.randn(p.shape, generator=g))
-        posterior.log_std.add_(0.3 * torch.randn(posterior.log_std.shape, generator=g))
-        posterior.prior_log_std.add_(0.2 * torch.randn(posterior.prior_log_std.shape, generator=g))
-    return posterior
-
-
-def loss_of(name: str, predict: Any) -> Tensor:
-    """Mean loss of the first batch of a zoo entry, by its own loss or cross-entropy."""
-    from pactrain.problem.as_loss import as_loss
-
-    data, loss = ZOO[name][1](), ZOO[name][2]
-    batch = data if isinstance(data, tuple) else data[0]
-    return as_loss(loss, batch)(predict, batch).mean()
-
-
-@pytest.mark.parametrize("per", ["model", "layer", "tensor"])
-@pytest.mark.parametrize("name", ZOO)
-def test_kl_is_that_of_torch_distributions(name: str, per: str) -> None:
-    posterior = moved(name, per)
-    assert posterior.kl().item() == pytest.approx(definitions.kl(posterior), rel=1e-6)
-    assert posterior.kl_by_group().sum().item() == pytest.approx(definitions.kl(posterior), rel=1e-6)
 
 
 @pytest.mark.parametrize("name", ZOO)
@@ -110,20 +78,6 @@ def test_weights_come_back_bitwise_whatever_happens_in_the_block(name: str) -> N
     assert not any(p._backward_hooks for p in posterior.means())
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_the_divergence_inside_the_block_is_that_of_the_means(dtype: torch.dtype) -> None:
-    posterior = Posterior(nn.Linear(3, 2).to(dtype))
-    with torch.no_grad():
-        posterior.means()[0].add_(0.1)
-    before, noise = [p.detach().clone() for p in posterior.means()], posterior.fresh_noise()
-    prior = posterior.prior_log_std.detach()
-    wanted = posterior.kl_by_group(), posterior.log_ratio(noise, prior)
-    with posterior.sampled():
-        assert torch.equal(posterior.kl_by_group(), wanted[0])
-        assert posterior.log_ratio(noise, prior) == wanted[1]
-    assert all(torch.equal(p, b) for p, b in zip(posterior.means(), before, strict=True))
-
-
 def test_backward_after_the_block_is_an_error_not_a_wrong_gradient() -> None:
     posterior = moved("mlp")
     with posterior.sampled() as model:
@@ -159,43 +113,6 @@ def test_gradients_accumulate_over_blocks() -> None:
         torch.testing.assert_close(got, a + b, **CLOSE)
 
 
-def test_layerwise_prior_with_equal_stds_is_the_scalar_prior() -> None:
-    scalar, layer = Posterior(build("mlp"), Prior(per="model")), Posterior(build("mlp"), Prior(per="layer"))
-    assert scalar.groups == ("model",)
-    assert layer.groups == ("0", "2")
-    with torch.no_grad():
-        for posterior in (scalar, layer):
-            posterior.log_std.sub_(0.5)
-            for p in posterior.means():
-                p.add_(0.05)
-    assert scalar.kl().item() == pytest.approx(layer.kl().item(), rel=1e-9)
-
-
-def test_own_groups_by_mapping_and_function() -> None:
-    groups = {"ends": ["0.weight", "2.bias"], "rest": ["0.bias", "2.weight"]}
-    by_mapping = moved("mlp", groups)
-    assert by_mapping.groups == ("ends", "rest")
-    assert by_mapping.kl().item() == pytest.approx(definitions.kl(by_mapping), rel=1e-6)
-    by_function = Posterior(build("mlp"), Prior(per=lambda name: name.split(".")[1]))
-    assert by_function.groups == ("weight", "bias")
-    with pytest.raises(PactrainError, match=r"2\.weight"):
-        Posterior(build("mlp"), Prior(per={"some": ["0.weight", "0.bias", "2.bias"]}))
-    with pytest.raises(PactrainError, match="two prior groups"):
-        Posterior(build("mlp"), Prior(per={"a": ["0.weight"], "b": ["0.weight"]}))
-    with pytest.raises(PactrainError, match="not known"):
-        Prior(per="neuron")  # type: ignore[arg-type]
-
-
-def test_what_is_random() -> None:
-    assert Posterior(build("frozen")).names == ("head.weight", "head.bias")
-    assert "second.weight" not in Posterior(build("tied")).names
-    assert Posterior(build("adapter")).names == ("down", "up")
-    posterior = Posterior(build("mlp"))
-    assert posterior.num_weights == sum(p.numel() for p in build("mlp").parameters())
-    assert posterior.num_bytes == 8 * posterior.num_weights + 4 * len(posterior.groups)
-    assert f"{posterior.num_bytes:,} bytes" in repr(posterior)
-
-
 def test_the_draws_have_the_stated_mean_and_std() -> None:
     posterior = moved("mlp")
     draws = torch.stack([posterior.draw(torch.Generator().manual_seed(i))["2.bias"].detach() for i in range(4000)])
@@ -203,18 +120,6 @@ def test_the_draws_have_the_stated_mean_and_std() -> None:
     mean = posterior.model.get_parameter("2.bias").detach()
     assert ((draws.mean(0) - mean).abs() < 5 * std / 4000**0.5).all()
     assert (draws.std(0) / std - 1).abs().max() < 0.06
-
-
-def test_log_density_ratio_averages_to_the_kl() -> None:
-    posterior = moved("adapter").double()
-    shift, ratios = posterior.mean_shift(), []
-    for i in range(4000):
-        noise = posterior.fresh_noise(torch.Generator().manual_seed(i))
-        h = shift + noise * posterior.log_std.detach().exp()
-        args = (h, noise, posterior.log_std.detach(), posterior.prior_log_std.detach(), posterior.group_slices)
-        ratios.append(log_density_ratio(*args).item())
-    values = torch.tensor(ratios)
-    assert values.mean().item() == pytest.approx(posterior.kl().item(), abs=5 * values.std().item() / 4000**0.5)
 
 
 def test_deepcopy_and_float64() -> None:
@@ -248,57 +153,3 @@ def test_a_compiled_model_draws_and_differentiates_like_a_plain_one() -> None:
     torch.testing.assert_close(posterior.log_std.grad, plain.log_std.grad, **CLOSE)
     out = posterior(x, generator=torch.Generator().manual_seed(g))
     torch.testing.assert_close(out, plain(x, generator=torch.Generator().manual_seed(g)), **CLOSE)
-
-
-def test_what_cannot_be_random_is_refused() -> None:
-    with pytest.raises(PactrainError, match="nothing to train"):
-        Posterior(nn.ReLU())
-    with pytest.raises(PactrainError, match="lazy"):
-        Posterior(nn.LazyLinear(3))
-    broken = nn.Linear(2, 2)
-    with torch.no_grad():
-        broken.bias[0] = float("nan")
-    with pytest.raises(PactrainError, match="'bias'"):
-        Posterior(broken)
-    with pytest.raises(PactrainError, match="positive"):
-        Prior(std=0.0)
-
-
-def test_a_divergence_taken_outside_the_block_has_the_same_gradient_inside() -> None:
-    posterior = moved("mlp").double()
-    wanted = torch.autograd.grad(posterior.kl(), posterior.log_std)[0]
-    kl = posterior.kl()
-    with posterior.sampled():
-        kl.backward()
-    torch.testing.assert_close(posterior.log_std.grad, wanted)
-    posterior.zero_grad(set_to_none=True)
-    with posterior.sampled():
-        kl = posterior.kl()
-    kl.backward()
-    torch.testing.assert_close(posterior.log_std.grad, wanted)
-
-
-def test_a_posterior_at_its_prior_has_no_divergence_however_many_weights() -> None:
-    assert Posterior(nn.Linear(1000, 1000)).kl().item() == 0.0
-
-
-class TwoNames(nn.Module):
-    """A layer that is known by two names."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.body = nn.Sequential(nn.Linear(3, 16), nn.ReLU(), nn.Linear(16, 2))
-        self.head = self.body[2]
-
-    def forward(self, x: Tensor) -> Tensor:
-        return self.body(x)  # type: ignore[no-any-return]
-
-
-def test_a_layer_with_two_names_keeps_its_weights() -> None:
-    model, x = TwoNames(), torch.randn(20, 3)
-    own = model.head.weight
-    Posterior(model)(x)
-    assert isinstance(own, nn.Parameter)
-    assert model.head.weight is own
-    pactrain.fit(model, (x, (x[:, 0] > 0).long()), budget="2 epochs")
-    assert model.head.weight is own

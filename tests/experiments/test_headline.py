@@ -40,8 +40,11 @@ def test_curves_and_scores_come_from_the_store_and_from_unfinished_folders(cifar
     here, declared = Here(cifar), small("auto", "authors", "adam", epochs=3)
     plan = h.plan_of(declared, seeds=1, unfinished=cifar / "unfinished")
     rows = {row.identity: row for name in ("auto", "adam") for row in here(plan[name])}
-    assert h.found(plan, {}).keys() == {"auto", "adam"}  # from their folders, which this way of running does not remove
-    full = h.found(plan, rows)
+    assert h.trainings_of(plan, {}).keys() == {
+        "auto",
+        "adam",
+    }  # from their folders, which this way of running does not remove
+    full = h.trainings_of(plan, rows)
     assert [r["step"] for r in full["adam"][0].history] == [r["step"] for r in full["auto"][0].history] == [3, 6, 9]
     assert full["adam"][0].test == pytest.approx(100 * (rows[plan["adam"][0].identity].metrics or {})["test"])
     lines = {line.name: line for line in h.lines_of(full, [3, 9])}

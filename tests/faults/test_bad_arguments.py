@@ -7,6 +7,8 @@ from inspect import isfunction
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import nn
@@ -61,8 +63,8 @@ NEGATIVE = nn.CrossEntropyLoss(weight=torch.tensor([-1.0, 1.0, 1.0]))
 
 OPTIONS: dict[str, tuple[Any, ...]] = {
     "seed": (1.5, "0", None, 2**70, True, NAN),
-    "delta": ("0.05", None, 0, 1, -0.1, 1.5, NAN, [0.05], True),
-    "budget": (NAN, -1, 0, [1], True, "1 parsec", "five epochs", "1.5 epochs", ""),
+    "delta": ("0.05", None, 0, 1, -0.1, 1.5, NAN, [0.05], True, 5e-324),
+    "budget": (NAN, -1, 0, [1], True, "1 parsec", "five epochs", "1.5 epochs", "", "1e400 s"),
     "prior": ("none", 3, None, ["layer"]),
     "bound": (None, "no such", 3),
     "preset": ("no such", 3, None),
@@ -71,6 +73,10 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "optimizer": ("adam", 3),
     "callbacks": (print, [3], "print", None),
     "loss": (3, "no such", NEGATIVE, nn.Linear, "quantile:2", "quantile:x", [1]),
+    "calibration": (3, (X[:, :2], Y), (X * NAN, Y)),
+    "progress": ("no", 3),
+    "accumulate": (0, 1.5, True),
+    "metrics": ([1], {"m": 3}, {"loss": len}, {"m": lambda output, target: "text"}),
     "out": (3, "a\0b", "/etc/passwd", "/etc/passwd/below", "/proc/no/such"),
     "test": (3, (X[:, :2], Y), (X, Y[:3]), (X * NAN, Y), "digits"),
 }
@@ -95,6 +101,10 @@ DATA: dict[str, Any] = {
     "a text": "digits",
     "one tensor": X,
     "texts": (X.numpy().astype(str), Y),
+    "no columns": (X[:, :0], Y),
+    "masked rows": lambda: (np.ma.masked_array(X.numpy(), mask=X.numpy() > 2), Y),
+    "masked labels": lambda: (X, np.ma.masked_array(Y.numpy(), mask=Y.numpy() == 1)),
+    "months": lambda: (X, pd.period_range("2000", periods=len(X))),
     "an iterator": iter([(X, Y)]),
     "an empty list": [],
     "caveats that are one text": lambda: Described((X, Y), caveats="hello"),
@@ -102,7 +112,26 @@ DATA: dict[str, Any] = {
     "a configuration that is a list": lambda: Described((X, Y), config=[1]),  # type: ignore[arg-type]
     "a configuration that JSON cannot hold": lambda: Described((X, Y), config={"a": object()}),
 }
+
+
+class Changed(nn.Module):
+    """A network whose output is changed into something else."""
+
+    def __init__(self, change: Callable[[torch.Tensor], Any]) -> None:
+        super().__init__()
+        self.layer, self.change = nn.Linear(6, 3), change
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.change(self.layer(x))
+
+
 MODELS: dict[str, Any] = {
+    "an output without a gradient": lambda: Changed(torch.Tensor.detach),
+    "an output of whole numbers": lambda: Changed(torch.Tensor.long),
+    "a complex output": lambda: Changed(lambda output: output.to(torch.complex64)),
+    "no output": lambda: Changed(lambda output: None),
+    "NaN as output": lambda: Changed(lambda output: output * NAN),
+    "fewer outputs than rows": lambda: Changed(lambda output: output[:-1]),
     "a class": nn.Linear,
     "a number": 3,
     "meta": nn.Linear(6, 3, device="meta"),
@@ -123,11 +152,16 @@ CALLS: dict[str, Callable[[], Any]] = {
     "targets beyond single precision": fit((X, X[:, :1].double().clamp(-1, 1).numpy() * 1e300), nn.Linear(6, 1)),
     "a loss of NaN": fit(loss=lambda predict, batch: predict(batch[0])[:, 0] * NAN),
     "one loss in all": fit(loss=lambda predict, batch: predict(batch[0]).sum()),
+    "losses of whole numbers": fit(loss=lambda predict, batch: predict(batch[0]).argmax(1)),
+    "complex losses": fit(loss=lambda predict, batch: predict(batch[0]).sum(1) * 1j),
+    "losses without a gradient": fit(loss=lambda predict, batch: predict(batch[0]).square().sum(1).detach()),
+    "to resume perhaps": lambda: pactrain.fit(network(), (X, Y), resume="yes", out="/proc/no/such"),  # type: ignore[arg-type]
     "to resume nowhere": fit(resume=True),
     "certify a network": lambda: certify(network(), (X, Y)),  # type: ignore[arg-type]
     "a posterior of a number": lambda: Posterior(3),  # type: ignore[arg-type]
     "nested tensors": lambda: fit((torch.nested.nested_tensor([X[0], X[1, :3]], layout=torch.jagged), Y[:2]))(),
     "mlp without a neuron": lambda: make_model("mlp:0", 4, 3, 0),
+    "mlp of 100,000 layers": lambda: make_model("mlp:" + "1-" * 100_000 + "1", 4, 3, 0),
     "mlp of 400 terabytes": lambda: make_model("mlp:10000000-10000000", 4, 3, 0),
     "a network of no name": lambda: make_model("perceptron", 4, 3, 0),
     **{f"draws={v!r}": stated(draws=v) for v in (NAN, 1.5, "3", 0, -1, None, True)},
@@ -188,3 +222,16 @@ def test_python_itself_is_not_caught() -> None:
 
     with pytest.raises(SystemExit):
         pactrain.fit(network(), (X, Y), loss=leaves, budget="1 epoch")
+
+
+def test_numbers_in_any_order_of_bytes_and_pieces_without_end() -> None:
+    def trained_weight(x: Any, y: Any, **options: Any) -> torch.Tensor:
+        model = nn.Linear(6, 3)
+        model.load_state_dict(network().state_dict())
+        pactrain.fit(model, (x, y), budget="1 epoch", **options)
+        return model.weight
+
+    plain = trained_weight(X, Y)
+    assert torch.equal(trained_weight(X.numpy().astype(">f8"), Y.numpy().astype(">i8")), plain)
+    assert torch.equal(trained_weight(X.numpy().astype(np.longdouble), Y), plain)
+    assert torch.allclose(trained_weight(X, Y, accumulate=10**9), plain, atol=1e-4)

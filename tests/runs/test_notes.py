@@ -84,3 +84,19 @@ def test_memorised_regression_is_told() -> None:
 def test_regression_that_is_not_memorised_is_not_said_to_be() -> None:
     result = pactrain.fit(mlp(2, 1, seed=0), line(2, 0.5), budget="60 epochs")
     assert not any("memorised" in note for note in result.notes)
+
+
+def test_rows_that_others_say_nothing_about_are_told() -> None:
+    x = torch.randn(60, 3, generator=torch.Generator().manual_seed(0))
+    noise = torch.randint(0, 2, (60,), generator=torch.Generator().manual_seed(1))
+    for y, told in ((noise, True), ((x[:, 0] > 0).long(), False)):
+        notes = pactrain.fit(mlp(3, 2, seed=0), (x, y)).notes
+        assert any(note.startswith("Rows that are left out would be predicted hardly better") for note in notes) == told
+
+
+def test_copied_rows_are_told() -> None:
+    x = torch.randn(60, 4, generator=torch.Generator().manual_seed(0))
+    x, y = torch.cat([x, x[:10]]), (torch.cat([x, x[:10]])[:, 0] > 0).long()
+    for rows_kept, told in ((70, True), (60, False)):
+        notes = pactrain.fit(mlp(4, 2, seed=0), (x[:rows_kept], y[:rows_kept])).notes
+        assert any("10 of the 70 training rows are copies" in note for note in notes) == told

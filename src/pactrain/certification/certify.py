@@ -228,7 +228,7 @@ def _read(posterior: Posterior, data: Any, test: Any, loss: str | AnyLoss | None
         found.append(batches)
     assert chosen is not None
     if test is not None:
-        check_columns(*found)
+        check_columns(found[0], found[1])
     return Rows(found[0], found[0], found[1] if test is not None else None, tuple(notes)), chosen
 
 

@@ -193,6 +193,11 @@ class Statement:
         """True if the value is no better than the best constant answer."""
         return self.constant_answer is not None and self.value >= self.constant_answer
 
+    @property
+    def mark(self) -> str:
+        """The label, and whether the statement is vacuous, as a table shows it."""
+        return f"{self.label}, vacuous" if self.vacuous else self.label
+
     def recompute(self) -> float:
         """Compute the value again from the inputs.
 

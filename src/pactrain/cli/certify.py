@@ -60,10 +60,7 @@ class Certify(StatementOptions, RunDataOptions, RunOptions, JsonOptions):
                 outside=Outside(self.model, self.data, self.trust),
                 progress=bar,
             )
-        rows = [
-            [s.quantity, s.predictor, s.bound, s.prior, f"{s.value:.4f}", s.label + (", vacuous" if s.vacuous else "")]
-            for s in certificate.statements
-        ]
+        rows = [[s.quantity, s.predictor, s.bound, s.prior, f"{s.value:.4f}", s.mark] for s in certificate.statements]
         screen.print(table("All statements", ["quantity", "predictor", "bound", "prior", "value", "label"], rows))
         screen.print(str(certificate), markup=False)
         metrics = self.run_folder / "metrics.json"

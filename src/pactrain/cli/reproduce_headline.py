@@ -60,7 +60,7 @@ class Headline(ImageRecipe):
         plan = h.plan_of(declared, seeds=self.seeds, unfinished=self.store.with_suffix(".unfinished"))
         runs = [of[seed] for seed in range(self.seeds) for of in plan.values()]
         rows = Store(self.store).of(runs) if self.show else {row.identity: row for row in carry_out(runs)}
-        trainings = h.found(plan, rows)
+        trainings = h.trainings_of(plan, rows)
         most = max((t.steps for of in trainings.values() for t in of), default=0)
         steps = [round(share * most) for share in SHARES]
         lines = h.lines_of(trainings, steps)

@@ -4,6 +4,7 @@ Numbers may be written 1234.5, 1,234.5, 1.234,5, 3,5, 12%, $12 or (12).  Dates m
 time of day.  Durations are what pandas reads as such (01:23:45, 2 days, 1h 30m).  Everything else is text.
 """
 
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -35,6 +36,9 @@ DAYS = (
     "%d %b %Y", "%d-%b-%Y", "%d-%b-%y", "%b %d, %Y", "%d %B %Y", "%B %d, %Y", "%b %Y", "%B %Y", "%m/%Y", "%m.%Y",
 )  # fmt: skip
 TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
+WEEKDAY = re.compile(r"^(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? +", re.IGNORECASE)
+"""What may stand before a date."""
+
 ISO, COMPACT = "ISO8601", "%Y%m%d"
 """2024-12-31, alone or with a time, and the whole number 20241231."""
 
@@ -190,7 +194,7 @@ def _refuse(present: "pd.Series[Any]", best: Reading, what: str, way_out: str) -
 
 def _parses(cell: str, form: str) -> bool:
     try:
-        datetime.strptime(cell, form)
+        datetime.strptime(WEEKDAY.sub("", cell), form)
     except ValueError:
         return False
     return True
@@ -203,7 +207,7 @@ def _numbers(column: "pd.Series[Any]", form: str) -> "pd.Series[Any]":
     texts = column.astype("str").str.strip().str.lower().replace({"true": "1", "false": "0"})
     texts = texts.str.replace(r"^\((.+)\)$", r"-\1", regex=True)  # as accountants write losses
     texts = texts.str.removesuffix("%").str.strip(" $€£")
-    texts = texts.str.replace(r"(?<=\d)[\s'](?=\d{3})", "", regex=True)  # 1 234 and 1'234
+    texts = texts.str.replace(r"(?<=\d)[\s'](?=\d{3}(?!\d))", "", regex=True)  # 1 234 and 1'234
     texts = texts.where(texts.str.fullmatch(WRITTEN[form]))
     if form == THOUSANDS:
         texts = texts.str.replace(",", "")
@@ -217,6 +221,7 @@ def _dates(column: "pd.Series[Any]", form: str) -> "pd.Series[Any]":
     if not pd.api.types.is_datetime64_any_dtype(column):
         whole = is_number(column)
         texts = column.astype("Int64").astype("str") if whole else column.astype("str").str.strip()
+        texts = texts.str.replace(WEEKDAY, "", regex=True)
         column = texts.mask(column.isna() if whole else is_missing(column))
     with warnings.catch_warnings(action="ignore"):
         read: pd.Series[Any] = pd.to_datetime(column, format=form, errors="coerce", utc=True)

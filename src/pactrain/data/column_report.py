@@ -16,22 +16,22 @@ SHOWN = 6
 
 def column_records(encoder: Encoder) -> list[dict[str, Any]]:
     """One record per column: its name, what it became, how many features that is."""
-    told: dict[str, dict[str, Any]] = {}
+    records: dict[str, dict[str, Any]] = {}
     for number in encoder.numeric:
-        record = told.setdefault(number.name, {"column": number.name, "became": number.reading.kind, "features": 0})
+        record = records.setdefault(number.name, {"column": number.name, "became": number.reading.kind, "features": 0})
         record["features"] += 1
         if number.reading.kind == "date":
             record["written"] = number.reading.form
             record["parts"] = [*record.get("parts", ()), number.part]
     for c in encoder.categorical:
-        told[c.name] = {
+        records[c.name] = {
             "column": c.name, "became": "categories", "features": len(c.categories), "different": c.different,
         }  # fmt: skip
     for text in encoder.text:
-        told[text.name] = {"column": text.name, "became": "text", "features": text.width}
+        records[text.name] = {"column": text.name, "became": "text", "features": text.width}
     for left in encoder.left_out:
-        told[left.name] = {"column": left.name, "became": "left out", "features": 0, "why": left.why}
-    return list(told.values())
+        records[left.name] = {"column": left.name, "became": "left out", "features": 0, "why": left.why}
+    return list(records.values())
 
 
 def columns_in_short(encoder: Encoder) -> str:

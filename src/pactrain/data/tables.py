@@ -73,8 +73,10 @@ def load_table(path: Path, asked: Columns, *, test_fraction: float, seed: int, p
     encoder = fit_encoder(
         frame, column, fitting_rows(train, prior_data, seed), kind, text=asked.text, keep=asked.keep, time=asked.time
     )
-    told = [LeftOut(name, "--drop") for name in asked.drop] + ([LeftOut(asked.group, "--group")] if asked.group else [])
-    encoder = replace(encoder, left_out=(*encoder.left_out, *told))
+    given = [LeftOut(name, "--drop") for name in asked.drop] + (
+        [LeftOut(asked.group, "--group")] if asked.group else []
+    )
+    encoder = replace(encoder, left_out=(*encoder.left_out, *given))
     encoded = (ENCODED,) if not prior_data and (encoder.numeric or encoder.categorical) else ()
     caveats = encoded + ((caveat,) if caveat is not None else ())
     x, y = encoder.features(frame), encoder.targets(column)

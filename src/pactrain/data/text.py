@@ -32,7 +32,7 @@ Text = str | tuple[str, str]
 
 
 def embed(
-    texts: Sequence[Text], *, encoder: str = DEFAULT, told: Callable[[int, int], None] | None = None
+    texts: Sequence[Text], *, encoder: str = DEFAULT, notify: Callable[[int, int], None] | None = None
 ) -> NDArray[Any]:
     """Compute features of texts, or of pairs of texts, with a frozen encoder; they are kept on disk.
 
@@ -41,7 +41,7 @@ def embed(
         encoder: A folder, a name on the Hugging Face hub, or the default, a package that carries its weights.  One made for
             sentences (of sentence-transformers) reads the two texts of a pair apart, and the features compare them; others
             read them together.
-        told: Called with (texts done, texts in all); for pairs that are read apart, for the first texts and then for the second.
+        notify: Called with (texts done, texts in all); for pairs that are read apart, for the first texts and then for the second.
 
     Returns:
         One row of features per text or pair.
@@ -57,13 +57,13 @@ def embed(
     texts = _checked(texts)
     folder = encoder_folder(encoder)
     if not isinstance(texts[0], str) and (folder / SENTENCES).exists():
-        first, second = (embed(part, encoder=encoder, told=told) for part in zip(*texts, strict=True))
+        first, second = (embed(part, encoder=encoder, notify=notify) for part in zip(*texts, strict=True))
         return compared(first, second)
     path = cache_folder() / "text" / f"{_fingerprint(folder, texts)}.npy"
     kept = _kept(path, len(texts))
     if kept is not None:
         return kept
-    features = _encode(folder, texts, told)
+    features = _encode(folder, texts, notify)
     _keep(path, features)
     return features
 
@@ -144,7 +144,7 @@ def _keep(path: Path, features: NDArray[Any]) -> None:
 
 
 @torch.no_grad()
-def _encode(folder: Path, texts: Sequence[Text], told: Callable[[int, int], None] | None) -> NDArray[Any]:
+def _encode(folder: Path, texts: Sequence[Text], notify: Callable[[int, int], None] | None) -> NDArray[Any]:
     tokenizer, model = _load(folder)
     different = sorted(set(texts), key=lambda t: (len(t) if isinstance(t, str) else len(t[0]) + len(t[1]), t))
     rows: dict[Text, NDArray[Any]] = {}
@@ -157,8 +157,8 @@ def _encode(folder: Path, texts: Sequence[Text], told: Callable[[int, int], None
         mask = tokens["attention_mask"][..., None]
         means = ((hidden * mask).sum(1) / mask.sum(1)).float().numpy()
         rows |= dict(zip(part, means, strict=True))
-        if told is not None:
-            told(start + len(part), len(different))
+        if notify is not None:
+            notify(start + len(part), len(different))
     return np.stack([rows[t] for t in texts])
 
 

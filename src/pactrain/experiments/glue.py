@@ -23,7 +23,16 @@ from pactrain.experiments.default_rules import with_rules
 from pactrain.experiments.gnn import Grid
 from pactrain.experiments.paper import GLUE
 from pactrain.experiments.plan import Run
-from pactrain.experiments.table_cells import CarryOut, Cell, CellResult, Choose, Clock, compare, judged, scored
+from pactrain.experiments.table_cells import (
+    CarryOut,
+    Cell,
+    CellResult,
+    Choose,
+    Clock,
+    compare,
+    scored,
+    validation_metrics,
+)
 from pactrain.models.text import text_head
 
 ROWS, PARTS = 100, 5
@@ -142,4 +151,4 @@ def plain(
     validation = (x[held_out], y[held_out]) if steps is None else None
     trained = train(head, (x[~held_out], y[~held_out]), settings, validation=validation, seed=seed)
     spent = clock.spent()
-    return scored(head, _dev(task, encoder), spent) | {"train": trained.train["accuracy"]} | judged(trained)
+    return scored(head, _dev(task, encoder), spent) | {"train": trained.train["accuracy"]} | validation_metrics(trained)

@@ -18,7 +18,16 @@ from pactrain.data.places import data_file
 from pactrain.experiments.default_rules import with_rules
 from pactrain.experiments.paper import GNN
 from pactrain.experiments.plan import Run
-from pactrain.experiments.table_cells import CarryOut, Cell, CellResult, Choose, Clock, compare, judged, scored
+from pactrain.experiments.table_cells import (
+    CarryOut,
+    Cell,
+    CellResult,
+    Choose,
+    Clock,
+    compare,
+    scored,
+    validation_metrics,
+)
 from pactrain.runtime.errors import DataError
 
 Grid = Literal["full", "coarse"]
@@ -121,7 +130,7 @@ def plain(
     trained = train(
         network, data, settings, validation=data if epochs is None else None, measure_every=MEASURE_EVERY, seed=seed
     )
-    return scored(network, data, clock.spent()) | {"train": trained.train["accuracy"]} | judged(trained)
+    return scored(network, data, clock.spent()) | {"train": trained.train["accuracy"]} | validation_metrics(trained)
 
 
 def _network(model: str, data: Any, seed: int) -> nn.Module:

@@ -112,7 +112,7 @@ class Training:
         return 100 * seen[-1]["test"]["accuracy"] if seen and self.steps >= step * (1 - 1e-9) else None
 
 
-def found(plan: Mapping[str, Sequence[Run]], rows: Mapping[str, Row]) -> dict[str, list[Training]]:
+def trainings_of(plan: Mapping[str, Sequence[Run]], rows: Mapping[str, Row]) -> dict[str, list[Training]]:
     """What there is of each curve, from the store's rows and from the folders of unfinished trainings."""
     trainings: dict[str, list[Training]] = {}
     for name, runs in plan.items():

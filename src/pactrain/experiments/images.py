@@ -20,7 +20,7 @@ from pactrain.baselines.plain_training import train
 from pactrain.data.cifar import normalised, read_cifar10, read_cifar100
 from pactrain.distributions.posterior import Posterior
 from pactrain.experiments.image_settings import ImageTask, PacBayes, Plain
-from pactrain.experiments.table_cells import Clock, judged
+from pactrain.experiments.table_cells import Clock, validation_metrics
 from pactrain.models.image import image_model
 from pactrain.problem.augmentation import augmented
 from pactrain.problem.batches import TensorBatches
@@ -111,7 +111,7 @@ def plain(*, folder: str | None = None, **settings: Any) -> dict[str, Any]:
     )
     metrics: dict[str, Any] = dict(clock.spent())
     metrics |= {"steps": trained.steps, "test": _accuracy(model, test), "train": trained.train["accuracy"]}
-    return metrics | judged(trained) | ({"history": trained.history} if curve is not None else {})
+    return metrics | validation_metrics(trained) | ({"history": trained.history} if curve is not None else {})
 
 
 def _model(own: ImageTask, training: Pair) -> nn.Module:

@@ -117,7 +117,7 @@ def scored(network: nn.Module, data: Any, spent: Mapping[str, float]) -> dict[st
     return {"test": evaluate(network, test.ordered(), LOSSES["cross_entropy"])["accuracy"], **spent}
 
 
-def judged(trained: Trained) -> dict[str, Any]:
+def validation_metrics(trained: Trained) -> dict[str, Any]:
     """What a search needs to know of a trial, as metrics; nothing of a training without validation data."""
     if trained.validation is None:
         return {}

@@ -98,13 +98,15 @@ class Loss:
             Its output, with classes in dimension 1, and the target in the type that the loss takes.
         """
         output, target = predict_batch(predict, batch)
+        if self.task is not None and not output.is_floating_point():
+            raise PactrainError(
+                f"the network's output has the type {output.dtype}; {self.name} needs real floating-point numbers, which have a gradient"
+            )
         if self.class_dim != 1 and output.ndim > 2:
             output = output.movedim(self.class_dim, 1)
         if self.one_hot:
             return output, target.argmax(self.class_dim)
-        if target.is_floating_point() or target.is_complex():
-            return output, target
-        if self.task is None:
+        if self.task is None or target.is_floating_point() or target.is_complex():
             return output, target
         return output, target.long() if self.task == "classification" else target.to(output.dtype)
 
@@ -303,6 +305,10 @@ def per_example(loss: Loss, predict: Predict, batch: Any) -> Tensor:
         raise PactrainError(
             f"the loss returned {shape}; it must return a vector with one loss per example "
             "(reduction='none'), because the bound counts examples and looks at their spread"
+        )
+    if not losses.is_floating_point():
+        raise PactrainError(
+            f"the loss returned {losses.dtype}; it must return real floating-point numbers, which have a gradient"
         )
     return losses
 

@@ -98,13 +98,13 @@ def _tensors(data: Any, role: str, dtype: torch.dtype) -> tuple[torch.Tensor, ..
     return tensors
 
 
-def check_columns(training: Batches, test: Batches) -> None:
+def check_columns(training: Batches, test: Batches, role: str = "test") -> None:
     """Rows of a table must have the same features in both parts.  (Whole numbers may be tokens, of which there may be more.)"""
     if training.table is not None and test.table is not None:
         here, there = training.table.tensors[0], test.table.tensors[0]
         tables = all(t.ndim == 2 and t.is_floating_point() for t in (here, there))
         if tables and here.shape[1] != there.shape[1]:
-            raise DataError(f"the training rows have {here.shape[1]} features and the test rows {there.shape[1]}")
+            raise DataError(f"the training rows have {here.shape[1]} features and the {role} rows {there.shape[1]}")
 
 
 def _is_pair(data: Any) -> bool:
@@ -127,6 +127,8 @@ def _tensor(part: Any, position: int, role: str, dtype: torch.dtype) -> Tensor:
             )
         tensor = part.detach()
     else:
+        if np.ma.is_masked(part):
+            raise DataError(f"array {position} of the {role} data has masked values; fill them in, or drop such rows")
         array = _array(part)
         if array.dtype.kind not in "fiub":
             raise DataError(
@@ -144,8 +146,10 @@ def _tensor(part: Any, position: int, role: str, dtype: torch.dtype) -> Tensor:
 def _array(part: Any) -> np.ndarray[Any, Any]:
     """As one array; columns of numbers and flags side by side, and those of pandas that may have gaps, become numbers."""
     array = np.asarray(part)
+    if array.dtype.kind in "fiu":  # in this machine's byte order, of a width that torch has
+        array = array.astype(f"{array.dtype.kind}{min(8, array.dtype.itemsize)}", copy=False)
     if array.dtype == object and hasattr(part, "to_numpy"):
-        kinds = {t.kind for t in np.atleast_1d(np.asarray(part.dtypes, dtype=object))}
+        kinds = {t.kind for t in np.atleast_1d(np.asarray(getattr(part, "dtypes", part.dtype), dtype=object))}
         if kinds <= set("iubf"):
             if part.isna().to_numpy().any():
                 return np.asarray(part.to_numpy(dtype=np.float64, na_value=np.nan))  # of which the user is told
@@ -159,6 +163,9 @@ def _check_rows(tensors: tuple[Tensor, ...], role: str) -> None:
         raise DataError(f"the {role} arrays have different numbers of rows: {lengths}")
     if not lengths[0]:
         raise DataError(f"the {role} data has no rows")
+    if empty := [i for i, t in enumerate(tensors) if not t.numel()]:
+        shape = tuple(tensors[empty[0]].shape)
+        raise DataError(f"array {empty[0]} of the {role} data has the shape {shape}: there is nothing in its rows")
     for i, t in enumerate(tensors):
         if t.is_floating_point() and not bool(torch.isfinite(t).all()):
             bad = (~torch.isfinite(t.reshape(len(t), -1))).any(1).nonzero()[0].item()

@@ -22,7 +22,7 @@ def check_classes(output: Tensor, target: Tensor, name: str, ignore: int) -> Non
     if target.shape != output.shape[:1] + output.shape[2:]:
         raise DataError(
             f"the target has shape {tuple(target.shape)} and the output {tuple(output.shape)}, its classes in dimension 1; "
-            "the target must hold one class number an example (or pixel, or token)"
+            "the target must hold one class number per example (or pixel, or token)"
             + ("; pass y.squeeze(1)" if target.ndim == output.ndim and target.shape[1] == 1 else "")
         )
     labelled = target != ignore

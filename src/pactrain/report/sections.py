@@ -75,10 +75,7 @@ def certificate(run: Run) -> Values:
 
 def _statements(found: Certificate) -> Table:
     """Every number of a certificate."""
-    rows = []
-    for s in found.statements:
-        mark = s.label + (", vacuous" if s.vacuous else "")
-        rows.append([s.quantity, s.predictor, s.bound, s.prior or "–", s.when, mark, value_of(s)])
+    rows = [[s.quantity, s.predictor, s.bound, s.prior or "–", s.when, s.mark, value_of(s)] for s in found.statements]
     columns = ["quantity", "predictor", "bound", "prior", "when", "label", "value"]
     title = f"All {len(rows)} numbers were computed again from their inputs when this page was made, and agree."
     return Table(title, columns, rows, numbers=1)

@@ -26,11 +26,7 @@ LARGEST_GAMMA = 2000.0
 in rmse and digits with 30 % wrong labels 16 points."""
 
 CLASS_GAIN = 1.0
-"""Gain, without unit, at which classification starts: an example's own pull equals the prior's.  With 3, noisy labels lose 1 to 2 points."""
-
-CLASS_SHARE = 0.8
-"""Share of the fall in left-out loss that classification must have at its first γ, which is larger if a gain of 1 has less.  For networks whose examples look alike at
-first: a GCN on row-normalised features stays at 28 % accuracy without it, and has 87 % with it."""
+"""Gain, without unit, at which classification starts, at most: an example's own pull equals the prior's.  With 3, noisy labels lose 1 to 2 points."""
 
 NORMALISED_KL_WEIGHT = 4e-6
 """Weight of the divergence, per nat, for classification with BatchNorm, whose outputs do not depend on the size of the weights before it: γ n = 250,000 for all n.
@@ -45,10 +41,6 @@ GAMMA_STEP, STEPS = 10**0.5, 3
 
 FURTHER_LENGTH = 0.25
 """Length of training at each further γ, relative to that at the first.  The search in all earns 15 points where 30 % of the labels are wrong."""
-
-HARDLY_FITTED = 0.5
-"""Share of the left-out loss above which the loss on the training examples means that the network was not let go far enough; then larger γ come first.
-Without it iris unscaled has 76 % accuracy, with it 97 %."""
 
 MOST_WEIGHTS = 1 << 22
 """Weights above which there is no search.  A limit on time: each estimate takes a gradient of the network for hundreds of single examples."""

@@ -7,6 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pactrain.certification.data_checks import copied_rows
 from pactrain.problem.read import Problem
 from pactrain.problem.scores import entropy
 from pactrain.runs.sentences import main_score, percent, score_text
@@ -36,6 +37,9 @@ WIDE, FAR = 0.15, 2.0
 MEMORISED = 0.01
 """Share of the left-out loss below which the loss of regression on its training examples is told to the user."""
 
+COPIED = 0.05
+"""Share of rows that are copies of others from which on the user is told what that does to leave-one-out."""
+
 FEW = 5000
 """Rows below which a network that is trained for a certificate should have a prior from rows of its own."""
 
@@ -61,6 +65,7 @@ def notes_on(trained: Trained, metrics: Mapping[str, Any], *, encoded: bool = Fa
     notes += _notes_on_budget(trained.trainer)
     notes += _notes_on_rows(metrics)
     notes += _notes_on_memory(trained) or ([] if guessing else _notes_on_gap(metrics))
+    notes += _notes_on_left_out(trained)
     notes += _notes_on_width(problem) + ([] if encoded else _notes_on_scales(problem, given))
     if problem.trained_on is not problem.loss:
         name = problem.trained_on.name
@@ -156,6 +161,29 @@ def _notes_on_memory(trained: Trained) -> list[str]:
         "How strongly to regularise cannot be told from this data, as with many irrelevant columns beside few rows; fewer columns or more rows may "
         "predict better."
     ]
+
+
+def _notes_on_left_out(trained: Trained) -> list[str]:
+    """Classification whose left-out loss is a poor guide to how strongly to regularise."""
+    walker, problem = trained.trainer.walker, trained.start.problem
+    found = walker.walk.answers.get(walker.walk.here) if walker is not None else None
+    if found is None:
+        return []
+    notes = []
+    guessing = entropy(problem.class_shares())
+    if problem.trained_on.name == "cross_entropy" and found.loss > INFORMED * guessing:
+        notes.append(
+            f"Rows that are left out would be predicted hardly better than by guessing (loss {found.loss:.3g} against {guessing:.3g}), so the "
+            "network was regularised strongly. Where rows have to be remembered rather than compared with others, plain training may do better."
+        )
+    table = problem.batches.table
+    copies = len(copied_rows(table)) if table is not None else 0
+    if table is not None and copies > COPIED * len(table):
+        notes.append(
+            f"{copies:,} of the {len(table):,} training rows are copies of others: a row that is left out is still known from its copies, so how "
+            "strongly to regularise cannot be told well. Keep each row once, or try plain training beside it."
+        )
+    return notes
 
 
 def _notes_on_gap(metrics: Mapping[str, Any]) -> list[str]:

@@ -5,10 +5,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from torch import nn
+
 from pactrain.certification.after_training import Certified
 from pactrain.certification.data_checks import shared_rows
 from pactrain.problem.batches import Batches
 from pactrain.problem.read import Problem, read_held_out
+from pactrain.problem.read_data import check_columns
 from pactrain.runs.analysis import Labels, analyse
 from pactrain.runs.configuration import configuration
 from pactrain.runs.conformal import Calibration, calibrated
@@ -19,6 +22,7 @@ from pactrain.runs.result import Result
 from pactrain.runs.scores import judge, metrics_of
 from pactrain.runtime import distributed
 from pactrain.runtime.events import Callback, Event, silent
+from pactrain.training.options import Options
 from pactrain.training.start import Start
 from pactrain.training.train import Keeper, NotKept
 
@@ -64,7 +68,7 @@ class Run:
         certified: Certified,
         draw: Callable[[Result], str],
         *,
-        calibration: Any = None,
+        calibration: Batches | None = None,
         preprocess: Preprocess | None = None,
         labels: Labels | None = None,
     ) -> Result:
@@ -73,7 +77,7 @@ class Run:
         Args:
             certified: The training and what was proved.
             draw: Makes the page about a result.
-            calibration: Rows for intervals and sets, in any form that `fit` takes; by default the test rows.
+            calibration: Rows for intervals and sets; by default the test rows.
             preprocess: How raw rows are prepared.
             labels: What is shown of a judged row beside its features.
         """
@@ -138,14 +142,21 @@ class Run:
         folder.complete(metrics, interrupted=result.interrupted)
 
 
-def _calibration(certified: Certified, rows: Any) -> Calibration | None:
+def read_calibration(model: nn.Module, rows: Any, problem: Problem, options: Options) -> Batches | None:
+    """The caller's rows for intervals and sets, read before training so that no mistake in them costs it."""
+    if rows is None:
+        return None
+    batches = read_held_out(model, rows, problem.loss.plain, options.reading(None), "calibration")
+    check_columns(problem.batches, batches, "calibration")
+    return batches
+
+
+def _calibration(certified: Certified, rows: Batches | None) -> Calibration | None:
     """Scores of held-out rows: those that the caller gave for it, or the test rows."""
     start = certified.trained.start
-    model, given, options = start.posterior.model, start.scaled.given, start.options
+    model, given = start.posterior.model, start.scaled.given
     if rows is not None:
-        loss = given.loss.plain
-        batches = read_held_out(model, rows, loss, options.reading(None), "calibration")
-        return calibrated(model, batches, loss, source="calibration rows", doubts=_seen(given, batches))
+        return calibrated(model, rows, given.loss.plain, source="calibration rows", doubts=_seen(given, rows))
     if given.test is None:
         return None
     doubts = (*certified.facts["test_doubts"], *_seen(given, given.test))

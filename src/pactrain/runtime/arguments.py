@@ -10,11 +10,16 @@ from pactrain.runtime.errors import PactrainError
 SEEDS = 2**63
 """Torch's generators take seeds below this."""
 
+LEAST_SHARE = 1e-100
+"""Parts of δ, as small as they become, are still numbers from here on."""
+
 
 def check_share(name: str, value: Any, meaning: str) -> float:
     """Make a plain number of a share, which may be one of numpy's; raise PactrainError unless it is strictly between 0 and 1."""
     if not _is_real(value) or not 0 < value < 1:
         raise PactrainError(f"{name}={value!r:.60} must lie strictly between 0 and 1; {meaning}")
+    if value < LEAST_SHARE:
+        raise PactrainError(f"{name}={value!r:.60} is below {LEAST_SHARE}, too small to compute with; {meaning}")
     return float(value)
 
 
@@ -22,7 +27,7 @@ def check_whole(name: str, value: Any, least: int, most: float = math.inf) -> No
     """Raise PactrainError unless a value is a whole number in its range."""
     if not isinstance(value, Integral) or isinstance(value, bool) or not least <= int(value) <= most:
         upper = "" if math.isinf(most) else f" and at most {most:,}"
-        raise PactrainError(f"{name}={value!r:.60} must be a whole number, at least {least}{upper}")
+        raise PactrainError(f"{name}={value!r:.60} must be a whole number, at least {least:,}{upper}")
 
 
 def check_seed(seed: Any) -> int:

@@ -22,6 +22,9 @@ IMAGE_MODELS: dict[str, tuple[str, int]] = {
 }
 """The family and the number of layers of each network for images."""
 
+MOST_LAYERS = 1000
+"""Of a network by name: a run folder of somebody else's may ask for any number, and each takes time to build."""
+
 
 def is_image_model(name: str) -> bool:
     """True if the name, without its options, is that of a network for images."""
@@ -30,6 +33,10 @@ def is_image_model(name: str) -> bool:
 
 def check_model(name: str | None) -> None:
     """Refuse a name that no network has, or a file that is not there: sooner than the data can be read."""
+    if name is not None and name.count("-") >= MOST_LAYERS and ".py:" not in name:
+        raise PactrainError(
+            f"model {name[:40]!r}… has more than {MOST_LAYERS:,} layers; write a function of your own, FILE.py:FUNCTION"
+        )
     if name is None or name in GRAPH_MODELS or re.fullmatch(MLP, name) or name == "linear" or is_image_model(name):
         return
     path, _, function = name.rpartition(":")

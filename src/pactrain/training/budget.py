@@ -84,6 +84,8 @@ def parse_budget(budget: "str | int | float | Budget | None", started: float | N
             number, unit = float(match[1]), match[2]
         except ValueError:
             number, unit = -1.0, ""
+        if math.isinf(number):
+            number = -1.0
         if number > 0 and unit in ("e", "epoch", "epochs") and number == int(number):
             return Budget(epochs=int(number), started=started)
         if number > 0 and unit in _UNITS:

@@ -68,7 +68,7 @@ class FlatWeights:
                 p.grad = None
             return
         for p, mine, grads in zip(self._params, views, self._grad_views, strict=True):
-            if p.data_ptr() != mine.data_ptr():
+            if not _at_one_address(p, mine):
                 p.data = mine
             if self.gathers:
                 p.grad = None
@@ -103,7 +103,7 @@ class FlatWeights:
     def adopt(self) -> None:
         """Take the network's present weights for the means."""
         for p, mine in zip(self._params, self._mean_views, strict=True):
-            if p.data_ptr() != mine.data_ptr():
+            if not _at_one_address(p, mine):
                 mine.copy_(p)
 
     @torch.no_grad()
@@ -118,3 +118,8 @@ class FlatWeights:
             for p, mine in zip(self._params, self._mean_views, strict=True):
                 p.data = mine.clone()
         self.aliased = False
+
+
+def _at_one_address(a: Tensor, b: Tensor) -> bool:
+    """True if two tensors are known to share their memory; on XLA all have the address 0, which tells nothing."""
+    return a.data_ptr() == b.data_ptr() != 0

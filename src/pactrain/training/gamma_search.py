@@ -26,24 +26,17 @@ class Walker:
         walk, place = self.walk, self.walk.here
         if not over and walk.part(epochs) == 1:
             found = self.left_out.estimate(walk.gamma, curvature.drawn) if distributed.rank() == 0 else None
-            answer, seen = distributed.document_from_first([found, record["train"]["loss"]])
-            over = not walk.go_on(LeftOutEstimate(*answer), epochs, seen=seen)
+            over = not walk.go_on(LeftOutEstimate(*distributed.document_from_first(found)), epochs)
             if walk.best == place:
                 walk.record, self._best = record, _copied(_whole(curvature))
-            elif place < 0 < walk.here:  # a larger γ was no better: down from the weights of the first
-                self._go_back(curvature)
         if over and walk.answers and walk.best != place:  # also in the middle of a segment, with no time for more
+            assert self._best is not None
             walk.here, record = walk.best, walk.record
-            self._go_back(curvature)
+            with torch.no_grad():
+                for name, tensor in _whole(curvature).items():
+                    tensor.copy_(self._best[name])
+            curvature.follow()
         return over, record
-
-    def _go_back(self, curvature: CurvatureStds) -> None:
-        """To the best state of the walk."""
-        assert self._best is not None
-        with torch.no_grad():
-            for name, tensor in _whole(curvature).items():
-                tensor.copy_(self._best[name])
-        curvature.follow()
 
     def state(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """The best state's tensors, if there is one yet, and where the walk is."""
@@ -76,7 +69,7 @@ class HeldGamma:
     left_out: LeftOut | None = None
 
     def search(self, epochs: int, most: float) -> Walker | None:
-        """The search with so many epochs at one γ and no γ above `most`; None where a segment would be too short."""
+        """The search with so many epochs at one γ and no larger γ above `most`; None where a segment would be too short."""
         if self.left_out is None or epochs < FEWEST_EPOCHS:
             return None
-        return Walker(GammaWalk(self.value, epochs, most), self.left_out)
+        return Walker(GammaWalk(self.value, epochs, max(most, self.value)), self.left_out)

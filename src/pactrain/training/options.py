@@ -81,6 +81,8 @@ class Options:
         if self.prior_data != 0:
             part = check_share("prior_data", self.prior_data, "it is the part of the data that the prior is trained on")
             object.__setattr__(self, "prior_data", part)
+        if self.progress not in (None, True, False) or self.resume not in (True, False):
+            raise PactrainError(f"progress={self.progress!r:.40} and resume={self.resume!r:.40} must be True or False")
         check_callables("callbacks", self.callbacks, "print")
         if self.optimizer is not None and not callable(self.optimizer):
             raise PactrainError(
@@ -112,7 +114,7 @@ class Options:
             raise PactrainError(
                 f"accumulate= goes with preset='auto', not with {self.rules.name!r}, whose bound needs whole batches"
             )
-        _ = self.rules, self.limit, self.where, self.prior_spec  # mistakes are told before anything is touched
+        _ = self.rules, self.limit, self.where, self.prior_spec  # mistakes are found before anything is touched
 
     @cached_property
     def rules(self) -> Rules:

@@ -14,7 +14,7 @@ from pactrain.problem.call_network import has_rows, rows_at
 from pactrain.problem.losses import Loss, per_example
 from pactrain.runtime import distributed
 from pactrain.runtime.arguments import check_whole
-from pactrain.runtime.errors import DataError, PactrainError
+from pactrain.runtime.errors import DataError, PactrainError, TrainingError
 
 PRECISIONS = {
     "fp32": None,
@@ -55,7 +55,13 @@ class Computing:
     def losses(self, loss: Loss, model: nn.Module, batch: Any) -> Tensor:
         """Per-example losses of a batch, in the precision that was asked for."""
         with self._autocast(next(model.parameters()).device):
-            return per_example(loss, model, batch)
+            found = per_example(loss, model, batch)
+        if not found.requires_grad:
+            raise TrainingError(
+                "the loss has no gradient with respect to the weights; look for detach(), torch.no_grad(), argmax or a conversion "
+                "to numbers in the network and the loss"
+            )
+        return found
 
     def backward(self, loss: Loss, model: nn.Module, batch: Any) -> float:
         """Add the gradient of the batch's mean loss to the network's gradients; returns that mean."""
@@ -94,5 +100,6 @@ def pieces(batch: Any, count: int) -> list[tuple[Any, int]]:
             "accumulate= cuts batches into pieces, for which every part of a batch must be a tensor with one row per example"
         )
     n = rows(batch)
+    count = min(count, n)
     edges = [n * i // count for i in range(count + 1)]
     return [(rows_at(batch, slice(a, b)), b - a) for a, b in itertools.pairwise(edges) if b > a]

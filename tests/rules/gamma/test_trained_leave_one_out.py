@@ -13,8 +13,10 @@ from pactrain.distributions.prior import Prior
 from pactrain.problem.as_loss import as_loss
 from pactrain.problem.batches import TensorBatches
 from pactrain.problem.losses import CallableLoss
+from pactrain.problem.named_losses import by_name
 from pactrain.rules.gamma.trained_leave_one_out import Opaque
 from pactrain.rules.gamma.walk import leave_out
+from pactrain.runtime.gave_up import collected
 from tests.rules.gamma.left_out import GAMMA, STD, asked, minimise, trained
 from tests.zoo import build, rows
 
@@ -100,3 +102,13 @@ def test_a_loss_that_calls_the_network_twice_is_not_asked() -> None:
     posterior = Posterior(build("mlp"))
     with pytest.warns(UserWarning, match=r"was not made \(the loss of a batch does not follow from one output"):
         assert leave_out(posterior, TensorBatches(rows(), 16), CallableLoss.of(loss), len(rows()[1]), 0) is None
+
+
+@pytest.mark.parametrize(
+    ("loss", "width", "why"), [("hinge", 8, "straight lines"), ("cross_entropy", 500_000, "too long")]
+)
+def test_a_search_that_is_not_made_is_named(loss: str, width: int, why: str) -> None:
+    model = nn.Sequential(nn.Linear(6, width), nn.ReLU(), nn.Linear(width, 3))
+    with collected() as notes:
+        assert leave_out(Posterior(model), TensorBatches(rows(), 16), by_name(loss), len(rows()[1]), 0) is None
+    assert why in notes[0]

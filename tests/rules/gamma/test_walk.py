@@ -21,7 +21,6 @@ from tests.rules.gamma.walks import SHORT, problem, wrongly_labelled
 def walked(
     losses: list[float],
     *,
-    seen: float = 0.0,
     most: float = 2000.0,
     slopes: str = "++++++",
     wrong: tuple[float, ...] = (0.1,) * 6,
@@ -33,23 +32,22 @@ def walked(
         assert walk.part(epoch - 1) < 1
         assert walk.part(epoch) == 1
         assert epoch <= longest(40)
-        if not walk.go_on(LeftOutEstimate(loss, float(slope + "1"), errors), epoch, seen=seen):
+        if not walk.go_on(LeftOutEstimate(loss, float(slope + "1"), errors), epoch):
             break
     return walk
 
 
-def test_it_goes_up_where_what_was_seen_is_hardly_fitted() -> None:
-    better = walked([1.0, 0.5, 0.3, 0.4], seen=0.9)
-    assert list(better.answers) == [0, -1, -2]  # γ = 100 · 10^1.5 would exceed the most
+def test_it_goes_up_where_the_network_is_not_sure_enough() -> None:
+    better = walked([1.0, 0.5, 0.3, 0.4], slopes="----")
+    assert list(better.answers) == [0, -1, -2, -3]
     assert better.gamma == pytest.approx(100 * STEP**2)
-    no_better = walked([1.0, 1.1, 0.5, 0.6], seen=0.9)
-    assert list(no_better.answers) == [0, -1, 1, 2]
-    assert no_better.gamma == pytest.approx(100 / STEP)
-    more_wrong = walked([1.0, 0.99, 0.9, 0.8, 0.7], seen=0.9, wrong=(0.1, 0.2, 0.1, 0.1, 0.1))
-    assert list(more_wrong.answers) == [0, -1, 1, 2, 3]
-    assert more_wrong.gamma == pytest.approx(100 / STEP**3)
-    assert list(walked([1.0, 0.5, 0.6], seen=0.9, most=300.0).answers) == [0, 1, 2]
-    assert list(walked([1.0, 0.5, 0.6], seen=0.4).answers) == [0, 1, 2]
+    at_most = walked([1.0, 0.5, 0.3, 0.2], slopes="----", most=300.0)
+    assert (at_most.gamma, list(at_most.answers)) == (300.0, [0, -1])
+    no_better = walked([1.0, 1.1, 0.5], slopes="---")
+    assert (no_better.here, list(no_better.answers)) == (0, [0, -1])
+    too_sure_there = walked([1.0, 0.5, 0.3], slopes="-+-")
+    assert (too_sure_there.here, list(too_sure_there.answers)) == (-1, [0, -1])
+    assert list(walked([1.0, 0.5], slopes="--", most=100.0).answers) == [0]
 
 
 def test_inputs_that_were_not_scaled_are_learned() -> None:
@@ -100,29 +98,20 @@ def test_without_an_error_any_fall_is_enough() -> None:
 
 
 def test_on_the_way_up_a_slight_fall_is_enough() -> None:
-    walk = walked([1.0, 0.99, 0.98, 1.2], seen=0.9, most=1e4)
+    walk = walked([1.0, 0.99, 0.98, 1.2], slopes="----", most=1e4)
     assert (walk.here, list(walk.answers)) == (-2, [0, -1, -2, -3])
-    assert walked([1.0, 0.99, 1.2], seen=0.9, wrong=(0.3, 0.31, 0.3)).here == 0
+    assert walked([1.0, 0.99, 1.2], slopes="---", wrong=(0.3, 0.31, 0.3)).here == -1
 
 
 def test_it_goes_no_further_down_where_the_network_is_not_too_sure_of_itself() -> None:
-    assert list(walked([0.2, 0.1], slopes="-").answers) == [0]
     soon = walked([3.0, 2.0, 1.0, 0.5], slopes="++-")
     assert (soon.here, list(soon.answers)) == (2, [0, 1, 2])
-    assert list(walked([1.0, 1.1, 0.5], seen=0.9, slopes="-+").answers) == [0, -1]
 
 
-def test_a_place_with_more_examples_wrong_is_not_taken() -> None:
+def test_on_the_way_down_a_place_with_more_examples_wrong_is_not_taken() -> None:
     assert walked([3.0, 2.0, 3.1], wrong=(0.1, 0.11, 0.1)).here == 0
     later = walked([3.0, 2.0, 1.0, 1.5], wrong=(0.1, 0.11, 0.1, 0.1))
     assert (later.here, list(later.answers)) == (2, [0, 1, 2, 3])
-
-
-def test_clean_labels_need_one_question() -> None:
-    digits = load_digits()
-    x, y = torch.tensor(digits.data[:300] / 16, dtype=torch.float32), torch.tensor(digits.target[:300])
-    (only,) = pactrain.fit(mlp(64, 10, seed=0), (x, y)).metrics["left_out"]
-    assert only["slope"] < 0 < only["loss"]
 
 
 def test_wrong_labels_lead_to_a_smaller_gamma_and_fewer_errors() -> None:

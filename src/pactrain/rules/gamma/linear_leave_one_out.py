@@ -20,7 +20,7 @@ from torch import Tensor
 from pactrain.distributions.posterior import Posterior
 from pactrain.problem.batches import Batches
 from pactrain.problem.losses import Loss, per_example
-from pactrain.rules.constants import CLASS_GAIN, CLASS_SHARE
+from pactrain.rules.constants import CLASS_GAIN
 from pactrain.rules.gamma.example_kernel import Examples
 from pactrain.runtime.errors import PactrainError
 from pactrain.runtime.gave_up import gave_up
@@ -38,15 +38,14 @@ class Linearised:
     """The kernel's scale, and the loss of left-out examples at each gain: how far the data may move the weights."""
 
     scale: float  # K̄
-    untrained: float
     left_out: tuple[float, ...]  # at each of GAINS
     errors: tuple[float, ...]  # standard error of its difference to the smallest of them
     classes: bool = False  # whether these are losses of classification
 
     @property
     def gain(self) -> float:
-        """The gain at which training begins."""
-        return self.class_gain() if self.classes else self.best_gain()
+        """The gain at which training begins: the best, for classification at most `CLASS_GAIN`, from where the search goes on."""
+        return min(self.best_gain(), CLASS_GAIN) if self.classes else self.best_gain()
 
     def best_gain(self) -> float:
         """The least gain at which left-out examples are predicted as well as at any, by one standard error."""
@@ -60,12 +59,6 @@ class Linearised:
     def first_left_out(self) -> float:
         """The left-out loss at that gain."""
         return float(np.interp(self.gain, GAINS, self.left_out))
-
-    def class_gain(self) -> float:
-        """For classification the least gain from `CLASS_GAIN` on that has `CLASS_SHARE` of the fall in loss; no more than the best."""
-        wanted = self.untrained - CLASS_SHARE * (self.untrained - min(self.left_out))
-        good = [g for g, loss in zip(GAINS, self.left_out, strict=True) if g >= CLASS_GAIN and loss <= wanted]
-        return min(self.best_gain(), float(good[0])) if good else self.best_gain()
 
 
 def linearise(posterior: Posterior, batches: Batches, loss: Loss, seed: int) -> Linearised | None:
@@ -104,4 +97,4 @@ def leave_out_curve(kernel: Tensor, residuals: Tensor) -> Linearised:
     squares = (pulls / (vectors.square() @ inverse)).square().T
     losses = squares.mean(1)
     errors = (squares - squares[losses.argmin()]).std(1, correction=0) / math.sqrt(len(residuals))
-    return Linearised(scale, float(residuals.square().mean()), tuple(losses.tolist()), tuple(errors.tolist()))
+    return Linearised(scale, tuple(losses.tolist()), tuple(errors.tolist()))

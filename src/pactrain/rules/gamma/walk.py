@@ -2,11 +2,11 @@
 
 The linear network says where to begin, but how noisy the labels are shows only in training.  So, for classification, training begins at that γ
 and each example's loss is then estimated as if it had been left out.  Where the network is too sure of itself about those (their loss would fall if
-all outputs were smaller), training goes on for a while at a third of that γ, and so forth as long as the loss falls.  A smaller γ is kept if
-the loss falls by more than one standard error, and no more examples are wrong.
+all outputs were smaller), training goes on for a while at a third of that γ; where it is not sure enough, at three times that γ.  So forth as
+long as the loss falls and asks for the same direction.
 
-Where the training examples are hardly better off than left-out ones, the network was not let go far enough (inputs with a large part in
-common make all examples look alike to the linear network): then larger γ are tried first.
+The larger γ, the more the estimate exceeds the loss on new examples.  So any fall keeps a larger γ, and a smaller one is kept if the loss falls by
+more than one standard error and no more examples are wrong.
 """
 
 import math
@@ -17,13 +17,13 @@ from typing import Any
 from pactrain.distributions.posterior import Posterior
 from pactrain.problem.batches import Batches
 from pactrain.problem.losses import Loss
-from pactrain.rules.constants import FURTHER_LENGTH, GAMMA_STEP, HARDLY_FITTED, MOST_WEIGHTS, STEPS
+from pactrain.rules.constants import FURTHER_LENGTH, GAMMA_STEP, MOST_WEIGHTS, STEPS
 from pactrain.rules.gamma.trained_leave_one_out import LeftOut, LeftOutEstimate
 from pactrain.runtime.errors import PactrainError
 from pactrain.runtime.gave_up import gave_up
 
 WITHOUT_CURVATURE = "hinge", "weighted_hinge"
-"""Losses of our own for classification that are straight lines, without the curvature that leaving out needs."""
+"""Losses of our own for classification that are straight lines."""
 
 FEWEST_EPOCHS = math.ceil(2 / FURTHER_LENGTH)
 """Epochs of training at one γ below which there is no search: the shortest segment would be less than two epochs."""
@@ -31,11 +31,11 @@ FEWEST_EPOCHS = math.ceil(2 / FURTHER_LENGTH)
 
 @dataclass
 class GammaWalk:
-    """Where the search is: γ = guess / GAMMA_STEP^here, with an estimate for every place; above the guess places are negative."""
+    """Where the search is: γ = guess / GAMMA_STEP^here, but not above `most`, with an estimate for every place; above the guess places are negative."""
 
     guess: float
     epochs: int  # of training at one γ
-    most: float = math.inf  # γ that no place may exceed, beside the first
+    most: float = math.inf
     here: int = 0
     answers: dict[int, LeftOutEstimate] = field(default_factory=dict)
     since: float = 0.0  # epoch at which the present segment began
@@ -44,16 +44,19 @@ class GammaWalk:
     @property
     def gamma(self) -> float:
         """The γ of the present segment."""
-        return self.guess / GAMMA_STEP**self.here
+        return self._gamma_at(self.here)
+
+    def _gamma_at(self, place: int) -> float:
+        return min(self.most, self.guess / GAMMA_STEP**place)
 
     @property
     def best(self) -> int:
-        """The last place with a loss below that of the best before it, clearly so on the way down, and no more examples wrong."""
+        """The last place with a loss below that of the best before it; on the way down clearly so, and with no more examples wrong."""
         best = 0
         for place, found in self.answers.items():
             before = self.answers[best]
-            falls = found.falls_clearly(before) if place > 0 else found.loss < before.loss
-            if falls and found.wrong <= before.wrong:
+            clearly = found.falls_clearly(before) and found.wrong <= before.wrong
+            if clearly if place > 0 else found.loss < before.loss:
                 best = place
         return best
 
@@ -69,28 +72,21 @@ class GammaWalk:
         """The epoch at which the present segment is over."""
         return math.ceil(self.since + self._length() - 1e-9)
 
-    def go_on(self, found: LeftOutEstimate, epoch: float, *, seen: float = 0.0) -> bool:
-        """Take in the estimate at the end of a segment, and the loss on the training examples, and choose the next γ.  False if there is
-        no next: the best it is."""
-        self.answers[self.here], self.since = found, epoch
-        following = self._next(hardly_fitted=seen > HARDLY_FITTED * found.loss > 0)
-        self.here = self.best if following is None else following
-        return following is not None
-
-    def _next(self, *, hardly_fitted: bool) -> int | None:
-        here, too_sure = self.here, self.answers[max(0, self.here)].slope > 0
-        if here > 0:
-            falls = self.answers[here].loss < self.answers[here - 1].loss
-            return here + 1 if too_sure and falls and here < STEPS else None
-        may_rise = here > -STEPS and self.gamma * GAMMA_STEP <= self.most
-        if may_rise and (hardly_fitted if here == 0 else self.best == here):
-            return here - 1
-        return 1 if too_sure and self.best == 0 else None
+    def go_on(self, found: LeftOutEstimate, epoch: float) -> bool:
+        """Take in the estimate at the end of a segment, and choose the next γ.  False if there is no next: the best it is."""
+        here, down = self.here, found.slope > 0
+        falls = here == 0 or found.loss < self.answers[here + (1 if here < 0 else -1)].loss
+        following = here + (1 if down else -1)
+        room = abs(following) <= STEPS and (down or self.gamma < self.most)
+        self.answers[here], self.since = found, epoch
+        goes = falls and room and abs(following) > abs(here)
+        self.here = following if goes else self.best
+        return goes
 
     def tried(self) -> list[dict[str, float]]:
         """Every γ that was tried, with its estimate."""
         return [
-            {"gamma": self.guess / GAMMA_STEP**i, "loss": found.loss, "slope": found.slope, "wrong": found.wrong}
+            {"gamma": self._gamma_at(i), "loss": found.loss, "slope": found.slope, "wrong": found.wrong}
             for i, found in self.answers.items()
         ]
 
@@ -105,15 +101,17 @@ class GammaWalk:
 
 
 def longest(epochs: int) -> int:
-    """Epochs that no search reaches, with so many at one γ; a step up may be tried in vain before those down."""
-    return epochs + (1 + STEPS) * math.ceil(FURTHER_LENGTH * epochs) + 1
+    """Epochs that no search reaches, with so many at one γ."""
+    return epochs + STEPS * math.ceil(FURTHER_LENGTH * epochs) + 1
 
 
 def leave_out(posterior: Posterior, batches: Batches, loss: Loss, n: int, seed: int) -> LeftOut | None:
     """The estimate that is made after each segment; None where it cannot be made, or would take too long."""
-    if posterior.num_weights > MOST_WEIGHTS or loss.name in WITHOUT_CURVATURE:
-        return None
     try:
+        if loss.name in WITHOUT_CURVATURE:
+            raise PactrainError(f"{loss.name} is made of straight lines, without the curvature that leaving out needs")
+        if posterior.num_weights > MOST_WEIGHTS:
+            raise PactrainError(f"for a network of {posterior.num_weights:,} weights it would take too long")
         return LeftOut(posterior, batches, loss, n, seed)
     except (PactrainError, RuntimeError) as error:  # some losses have no second derivative
         what = "The search for a better γ (how far the data may move the weights) was not made"
