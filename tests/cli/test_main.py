@@ -1,6 +1,7 @@
 """The command line as a user types it, in real processes."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -186,3 +187,22 @@ def test_reproduce_stands_last() -> None:
 
 def test_version(tmp_path: Path) -> None:
     assert re.match(r"pactrain \d", run("--version", cwd=tmp_path).stdout)
+
+
+def test_a_console_without_arrows(tmp_path: Path) -> None:
+    words = [
+        sys.executable,
+        "-m",
+        "pactrain",
+        "train",
+        "--data",
+        "iris",
+        "--budget",
+        "1 epoch",
+        "--out",
+        str(tmp_path / "run"),
+    ]
+    plain = {"PYTHONIOENCODING": "ascii", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(words, env=os.environ | plain, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert b"4 features ? 3 classes" in done.stdout
