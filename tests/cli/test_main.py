@@ -1,6 +1,7 @@
 """The command line as a user types it, in real processes."""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -36,6 +37,7 @@ def test_train_then_certify_verify_and_predict(tmp_path: Path) -> None:
 
     certificate = run("certify", "runs/flowers", "--draws", "5", "--json", "c.json", "--data", data, cwd=tmp_path)
     assert "Only estimated: how columns are encoded" in " ".join(certificate.stdout.split())
+    assert "--test adds what the held-out rows prove" in " ".join(certificate.stdout.split())
     run("verify", "c.json", cwd=tmp_path)
     assert "Verified: made again" in run("verify", "runs/flowers", "--trust", cwd=tmp_path).stdout
     assert "not a certificate" in run("verify", "runs/flowers/config.json", cwd=tmp_path, code=2).stderr
@@ -165,7 +167,7 @@ assert not heavy, heavy
 @pytest.mark.parametrize(
     ("words", "answer"),
     [
-        ("--help", "reproduce  Make a table or figure of the paper again."),
+        ("--help", "reproduce  Make a table or figure of the paper again"),
         ("trian", "no command 'trian' (did you mean 'train'?)"),
         ("data lst", "no command 'data lst' (did you mean 'list'?)"),
         ("reproduce tabel-gnn", "(did you mean 'table-gnn'?)"),
@@ -185,3 +187,22 @@ def test_reproduce_stands_last() -> None:
 
 def test_version(tmp_path: Path) -> None:
     assert re.match(r"pactrain \d", run("--version", cwd=tmp_path).stdout)
+
+
+def test_a_console_without_arrows(tmp_path: Path) -> None:
+    words = [
+        sys.executable,
+        "-m",
+        "pactrain",
+        "train",
+        "--data",
+        "iris",
+        "--budget",
+        "1 epoch",
+        "--out",
+        str(tmp_path / "run"),
+    ]
+    plain = {"PYTHONIOENCODING": "ascii", "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(words, env=os.environ | plain, capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert b"4 features ? 3 classes" in done.stdout

@@ -1,17 +1,21 @@
 """The harness that judges the rules: it resumes, and pairs methods by row and seed."""
 
 import json
+import math
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import torch
 
 ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "benchmarks"))
 
 from judge import comparison, mean_and_error, paired  # noqa: E402
+from methods import scores  # noqa: E402
+from problems import Arrays, of_arrays  # noqa: E402
 
 
 def result(row: str, seed: int, method: str, score: float, **more: float) -> dict[str, object]:
@@ -36,6 +40,17 @@ def test_gains_are_paired_and_positive_where_the_method_is_better() -> None:
 
 def test_rows_count_alike_however_many_seeds_they_have() -> None:
     assert mean_and_error({"a": [1.0, 3.0], "b": [4.0]}) == (3.0, 1.0)
+
+
+def test_labels_as_noisy_as_in_training_are_scored_in_expectation() -> None:
+    x, y = torch.zeros(8, 1), torch.arange(8) % 2
+    problem = of_arrays(
+        Arrays(x, y, x, y, outputs=2, wrong=0.5), 0
+    )  # half of them drawn at random: three in four are right
+    found = scores(problem, torch.where(torch.arange(2) == y[:, None], 0.75, 0.25), chances=True)
+    assert (found["score"], found["ece"], found["confidence"]) == (100.0, 0.25, 0.75)
+    assert found["ece like training"] == pytest.approx(0.0)
+    assert found["nll like training"] == pytest.approx(-0.75 * math.log(0.75) - 0.25 * math.log(0.25))
 
 
 @pytest.mark.slow

@@ -152,6 +152,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "targets beyond single precision": fit((X, X[:, :1].double().clamp(-1, 1).numpy() * 1e300), nn.Linear(6, 1)),
     "a loss of NaN": fit(loss=lambda predict, batch: predict(batch[0])[:, 0] * NAN),
     "one loss in all": fit(loss=lambda predict, batch: predict(batch[0]).sum()),
+    "a loss without a lower limit": fit((X * 0, Y), loss=lambda predict, batch: -predict(batch[0]).square().sum(1)),
     "losses of whole numbers": fit(loss=lambda predict, batch: predict(batch[0]).argmax(1)),
     "complex losses": fit(loss=lambda predict, batch: predict(batch[0]).sum(1) * 1j),
     "losses without a gradient": fit(loss=lambda predict, batch: predict(batch[0]).square().sum(1).detach()),

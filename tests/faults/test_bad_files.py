@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import stat
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 
 from pactrain import PactrainError
+from pactrain.runtime.files import write_atomic
 from tests.faults.places import PLACES, REPORTED, reported
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # numpy remarks on odd files before we refuse them
@@ -136,6 +138,8 @@ VALUES: dict[str, Any] = {
     "infinity": float("inf"),
     "a flag": True,
     "a text": "text",
+    "half a character": "\ud800",
+    "a number of 400 digits": 10**400,
     "a list": [1, [2]],
     "an object": {"a": 1},
     "nothing in a list": [],
@@ -196,3 +200,20 @@ def test_reports_of_spoiled_folders(name: str, kind: str, made: Path, tmp_path: 
     path.write_bytes(BYTES[kind](path.read_bytes()))
     said = answer(reported, path)
     assert said or name == "history.jsonl"
+
+
+@pytest.mark.parametrize("device", ["/dev/null", "/dev/full"])
+def test_devices_are_written_to_and_not_replaced(device: str, tmp_path: Path) -> None:
+    own = tmp_path / "device"
+    try:
+        os.mknod(own, 0o666 | stat.S_IFCHR, os.stat(device).st_rdev)
+        own.open("wb").close()
+    except OSError:
+        pytest.skip("devices can be made by root alone, on a file system that has them")
+    if device == "/dev/null":
+        write_atomic(own, "text")
+    else:
+        with pytest.raises(OSError, match="No space left"):
+            write_atomic(own, "text")
+    assert stat.S_ISCHR(own.lstat().st_mode)
+    assert os.listdir(tmp_path) == ["device"]

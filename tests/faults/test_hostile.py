@@ -24,6 +24,7 @@ from pactrain.data.idx import read_idx
 from pactrain.data.pickled import read_pickled
 from pactrain.runtime.errors import DataError
 from tests.data.citation import write_graph
+from tests.faults.command import command
 from tests.faults.operations import in_child
 
 ROOM = 2 << 30
@@ -278,3 +279,14 @@ def test_a_table_of_many_columns_is_read(tmp_path: Path) -> None:
     (tmp_path / "wide.csv").write_text(buffer.getvalue())
     with pytest.raises(DataError, match="'column7' stands more than once"):
         read_frame(tmp_path / "wide.csv")
+
+
+def test_names_of_rows_are_never_replaced_by_answers(made: Path, tmp_path: Path) -> None:
+    (tmp_path / "new.csv").write_text("x,prediction,=cmd\n1,first,=1+1\n2,second,@b\n")
+    words = ("predict", made / "table", tmp_path / "new.csv", "--out", tmp_path / "p.csv")
+    code, said = command(*words, "--id", "prediction")
+    assert code == 2
+    assert "a column of that name" in said
+    assert command(*words, "--id", "=cmd")[0] == 0
+    lines = (tmp_path / "p.csv").read_text().splitlines()
+    assert [line.split(",")[0] for line in lines] == ["'=cmd", "'=1+1", "'@b"]

@@ -300,7 +300,10 @@ def _silent(statements: Sequence[Statement], findings: Sequence[Statement]) -> l
 def _wrong(s: Statement, n: int, allowed: int) -> list[str]:
     """What is inconsistent in one statement of a certificate about `n` examples; `allowed` is the best rank its caveats leave."""
     found = []
-    again = s.recompute()
+    try:
+        again = s.recompute()
+    except PactrainError as error:
+        return [str(error)]
     if again != s.value:
         found.append(f"computed again it is {again!r}, not {s.value!r}")
     if s.label not in RANK:

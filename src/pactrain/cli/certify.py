@@ -8,6 +8,7 @@ from pactrain.cli.kinds import RunPlace
 from pactrain.cli.output import console, say, table, write_result
 from pactrain.cli.run_config import read_config
 from pactrain.runtime.progress import Bar
+from pactrain.runtime.untrusted import made_from, read_json
 
 
 @dataclass(kw_only=True)
@@ -62,5 +63,8 @@ class Certify(StatementOptions, RunDataOptions, RunOptions, JsonOptions):
         rows = [[s.quantity, s.predictor, s.bound, s.prior, f"{s.value:.4f}", s.mark] for s in certificate.statements]
         screen.print(table("All statements", ["quantity", "predictor", "bound", "prior", "value", "label"], rows))
         screen.print(str(certificate), markup=False)
+        metrics = self.run_folder / "metrics.json"
+        if not self.test and metrics.exists() and made_from(metrics, lambda m: m.get("test"), read_json(metrics)):
+            say(screen, "All of this is from the training rows; --test adds what the held-out rows prove.")
         write_result(self.json_to, certificate.to_dict())
         return 0

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from io import TextIOWrapper
 from typing import Annotated, Any, Union
 
 import tyro
@@ -72,6 +73,9 @@ def main(args: list[str] | None = None) -> None:
     """Run one command; errors end with one readable line and code 2 (130 after Ctrl-C)."""
     # Threads that spin while they wait take the processor from those they wait for; read once, when torch is loaded.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a console that knows no "→" gets a "?" and not an error
+            stream.reconfigure(errors="replace")
     words = sys.argv[1:] if args is None else args
     if words == ["--version"]:
         from importlib.metadata import version

@@ -71,7 +71,10 @@ class Predict(RowOptions, RunOptions, AnswerOptions, JsonOptions):
         else:
             frame = read_frame(self.data, text=(*encoder.read_as_text, *((self.id,) if self.id else ())))
             prediction = result.predict(frame, coverage=self.coverage)
-            rows = {**self._names(frame), **columns_of(prediction)}
+            rows, answers = self._names(frame), columns_of(prediction)
+            if rows.keys() & answers.keys():
+                raise PactrainError(f"--id {self.id}: what is predicted has a column of that name; rename yours")
+            rows |= answers
             scores = scored(prediction, encoder, frame)
             for note in (*encoder.unknown(frame), *filter(None, [prediction.guarantee])):
                 screen.print(f"Note: {note}", markup=False)

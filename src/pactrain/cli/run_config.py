@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+from pactrain.runtime.arguments import SEEDS
 from pactrain.runtime.errors import RunError
 from pactrain.runtime.untrusted import Types, check_types, made_from, read_json
 
@@ -36,4 +37,6 @@ def read_config(run: Path) -> dict[str, Any]:
     check_types(config["rules"], RULES, file)
     if config["prior"] not in ("layer", "tensor", "model"):
         raise RunError(f"{file} is not as pactrain writes it: 'prior' cannot be {config['prior']!r:.40}")
+    if not -SEEDS <= config["seed"] < SEEDS:
+        raise RunError(f"{file} is not as pactrain writes it: 'seed' cannot be {config['seed']!r:.40}")
     return config

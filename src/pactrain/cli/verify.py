@@ -9,12 +9,14 @@ from tyro.conf import arg
 from pactrain.cli.groups import JsonOptions, RunDataOptions, RunOptions
 from pactrain.cli.kinds import FilePlace
 from pactrain.cli.output import console, write_result
+from pactrain.runtime.errors import PactrainError
 from pactrain.runtime.progress import Bar
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from pactrain.certification.certificate import Certificate
+    from pactrain.certification.statement import Statement
 
 
 @dataclass(kw_only=True)
@@ -41,9 +43,10 @@ class Verify(CheckedOptions, RunDataOptions, RunOptions, JsonOptions):
         folder = self.certificate if self.certificate.is_dir() else self.run_folder
         file = self.certificate / "certificate.json" if self.certificate.is_dir() else self.certificate
         certificate = Certificate.read(file)
-        rows = [(s, s.recompute()) for s in certificate.statements]
+        rows = [(s, _computed(s)) for s in certificate.statements]
         for s, again in rows:
             verdict = "agrees" if again == s.value else f"DIFFERS: computed again it is {again!r}"
+            verdict = "cannot be computed again" if again is None else verdict
             screen.print(f"{s.quantity}, {s.bound}, {s.when}: {s.value!r} [{s.label}] {verdict}", markup=False)
         problems = certificate.problems()
         differences = self._made_again(folder, certificate, screen) if folder is not None else []
@@ -67,6 +70,14 @@ class Verify(CheckedOptions, RunDataOptions, RunOptions, JsonOptions):
         for line in on_trust(folder):
             screen.print(f"Taken on trust: {line}.", markup=False)
         return remade.disagreements(certificate)
+
+
+def _computed(s: "Statement") -> float | None:
+    """The value that follows from a statement's inputs; None if they do not fit its formula, which `problems` explains."""
+    try:
+        return s.recompute()
+    except PactrainError:
+        return None
 
 
 def _verdict(good: bool, folder: Path | None) -> str:

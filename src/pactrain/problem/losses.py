@@ -100,7 +100,7 @@ class Loss:
         output, target = predict_batch(predict, batch)
         if self.task is not None and not output.is_floating_point():
             raise PactrainError(
-                f"the network's output has the type {output.dtype}; {self.name} needs real floating-point numbers, which have a gradient"
+                f"the network's output has the type {output.dtype}; {self.name} needs real floating-point numbers"
             )
         if self.class_dim != 1 and output.ndim > 2:
             output = output.movedim(self.class_dim, 1)
@@ -307,9 +307,7 @@ def per_example(loss: Loss, predict: Predict, batch: Any) -> Tensor:
             "(reduction='none'), because the bound counts examples and looks at their spread"
         )
     if not losses.is_floating_point():
-        raise PactrainError(
-            f"the loss returned {losses.dtype}; it must return real floating-point numbers, which have a gradient"
-        )
+        raise PactrainError(f"the loss returned {losses.dtype}; it must return real floating-point numbers")
     return losses
 
 

@@ -164,10 +164,10 @@ def _notes_on_memory(trained: Trained) -> list[str]:
 
 
 def _notes_on_left_out(trained: Trained) -> list[str]:
-    """Classification whose left-out loss is a poor guide to how strongly to regularise."""
+    """Classification whose left-out loss is a poor guide to how strongly to regularise, if it was trained for as long as the rules wanted."""
     walker, problem = trained.trainer.walker, trained.start.problem
     found = walker.walk.answers.get(walker.walk.here) if walker is not None else None
-    if found is None:
+    if found is None or trained.trainer.budget.epochs is not None:
         return []
     notes = []
     guessing = entropy(problem.class_shares())

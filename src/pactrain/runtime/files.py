@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import stat
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -38,8 +39,20 @@ def plain(values: Any) -> Any:
 def write_atomic(path: Path, content: bytes | str) -> None:
     """Write a file so that a reader, or a crash, sees the old content or the new one and nothing between."""
     data = content.encode() if isinstance(content, str) else content
+    if _is_device(path):
+        path.write_bytes(data)
+        return
     with _replaced(path) as new:
         new.write_bytes(data)
+
+
+def _is_device(path: Path) -> bool:
+    """True for /dev/stdout, /dev/full and the like: a file in their place would take them from every program."""
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return False
+    return stat.S_ISCHR(mode) or (stat.S_ISLNK(mode) and path.absolute().parts[1] in ("dev", "proc"))
 
 
 @contextmanager

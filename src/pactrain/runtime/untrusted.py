@@ -66,8 +66,11 @@ def read_json(path: Path, *, nan: bool = False) -> Any:
 
 
 def parse_json(text: str | bytes, *, nan: bool = False) -> Any:
-    """JSON by the standard, which knows no NaN; raises ValueError or RecursionError."""
-    return json.loads(text) if nan else json.loads(text, parse_constant=_no_number)
+    """JSON by the standard, which knows no NaN, of texts that can be written again; raises ValueError or RecursionError."""
+    values = json.loads(text) if nan else json.loads(text, parse_constant=_no_number)
+    if (b"\\ud" if isinstance(text, bytes) else "\\ud") in text.lower():  # type: ignore[operator]
+        json.dumps(values, ensure_ascii=False).encode()  # half a pair of surrogates is no text
+    return values
 
 
 def _no_number(name: str) -> float:

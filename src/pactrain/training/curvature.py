@@ -24,6 +24,7 @@ from torch import Tensor
 from pactrain.distributions.gaussian import spread
 from pactrain.distributions.posterior import Posterior
 from pactrain.runtime import distributed
+from pactrain.runtime.errors import TrainingError
 from pactrain.runtime.seeds import draw_normal
 from pactrain.training.cache_blocks import Blocks
 from pactrain.training.flat_weights import FlatWeights
@@ -74,6 +75,11 @@ class CurvatureStds:
     def _forget(self) -> None:
         """Begin with what the prior knows: the data's information is a small part of the prior's."""
         start = self.first * self.kl_weight
+        if not start * max(map(float, self.precisions), default=0.0) < torch.finfo(self.curvature.dtype).max:
+            raise TrainingError(
+                "the weights cannot bear any noise: the loss of the untrained network changes without limit, or is not finite, "
+                "however little they move; look for a loss without a lower limit, and for huge values in the inputs and targets"
+            )
         if self.posterior.units is not None:
             torch.mul(self._every_precision(), start, out=self.curvature)
             return

@@ -23,7 +23,7 @@ from pactrain.runtime.errors import PactrainError
 from pactrain.runtime.gave_up import gave_up
 
 WITHOUT_CURVATURE = "hinge", "weighted_hinge"
-"""Losses of our own for classification that are straight lines."""
+"""Losses of our own for classification that are straight lines, without the curvature that leaving out needs."""
 
 FEWEST_EPOCHS = math.ceil(2 / FURTHER_LENGTH)
 """Epochs of training at one γ below which there is no search: the shortest segment would be less than two epochs."""
@@ -107,9 +107,9 @@ def longest(epochs: int) -> int:
 
 def leave_out(posterior: Posterior, batches: Batches, loss: Loss, n: int, seed: int) -> LeftOut | None:
     """The estimate that is made after each segment; None where it cannot be made, or would take too long."""
+    if loss.name in WITHOUT_CURVATURE:
+        return None
     try:
-        if loss.name in WITHOUT_CURVATURE:
-            raise PactrainError(f"{loss.name} is made of straight lines, without the curvature that leaving out needs")
         if posterior.num_weights > MOST_WEIGHTS:
             raise PactrainError(f"for a network of {posterior.num_weights:,} weights it would take too long")
         return LeftOut(posterior, batches, loss, n, seed)
