@@ -96,6 +96,9 @@ class Loss:
 
         Returns:
             Its output, with classes in dimension 1, and the target in the type that the loss takes.
+
+        Raises:
+            PactrainError: The output holds no real numbers.
         """
         output, target = predict_batch(predict, batch)
         if self.task is not None and not output.is_floating_point():
