@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from pactrain.data.archive import unpack
@@ -290,3 +291,16 @@ def test_names_of_rows_are_never_replaced_by_answers(made: Path, tmp_path: Path)
     assert command(*words, "--id", "=cmd")[0] == 0
     lines = (tmp_path / "p.csv").read_text().splitlines()
     assert [line.split(",")[0] for line in lines] == ["'=cmd", "'=1+1", "'@b"]
+
+
+def test_arrays_in_the_byte_order_of_another_machine(tmp_path: Path) -> None:
+    np.savez(tmp_path / "t.npz", X=np.arange(4.0).astype(">f8"))
+    assert read_frame(tmp_path / "t.npz")["X"].tolist() == [0, 1, 2, 3]
+    assert read_frame(tmp_path / "t.npz")["X"].dtype == np.dtype("f8")
+
+
+def test_columns_of_bytes(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    pd.DataFrame({"c": [b"\xff", b"a"], "y": [1, 2]}).to_parquet(tmp_path / "t.parquet")
+    with pytest.raises(DataError, match="'c' holds bytes"):
+        read_frame(tmp_path / "t.parquet")

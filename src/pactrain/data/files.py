@@ -192,6 +192,11 @@ def _read_parquet(path: Path) -> pd.DataFrame:
     ) as error:  # of pyarrow, too
         raise DataError(f"{path} cannot be read as Parquet: {error}") from error
     _check_header(list(frame.columns), path)
+    for name, column in frame.items():
+        if column.dtype == object and column.map(lambda cell: isinstance(cell, bytes)).any():
+            raise DataError(
+                f"{path}: column {name!r} holds bytes, which are neither numbers nor texts; leave it out, or decode it"
+            )
     return frame.reset_index(drop=True)
 
 

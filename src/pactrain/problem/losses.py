@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal
 from torch import Tensor
 
 from pactrain.problem.call_network import Predict, integers_beside_inputs, no_answer, predict_batch
-from pactrain.problem.target_checks import check_classes
+from pactrain.problem.target_checks import check_classes, check_output
 from pactrain.runtime.errors import PactrainError
 from pactrain.runtime.gave_up import refusing
 
@@ -101,10 +101,8 @@ class Loss:
             PactrainError: The output holds no real numbers.
         """
         output, target = predict_batch(predict, batch)
-        if self.task is not None and not output.is_floating_point():
-            raise PactrainError(
-                f"the network's output has the type {output.dtype}; {self.name} needs real floating-point numbers"
-            )
+        if self.task is not None:
+            check_output(output, self.name)
         if self.class_dim != 1 and output.ndim > 2:
             output = output.movedim(self.class_dim, 1)
         if self.one_hot:

@@ -1,8 +1,8 @@
-"""Targets that a loss cannot take are refused, with what to do."""
+"""Targets that a loss cannot take, and outputs, are refused, with what to do."""
 
 from torch import Tensor
 
-from pactrain.runtime.errors import DataError
+from pactrain.runtime.errors import DataError, PactrainError
 
 
 def check_classes(output: Tensor, target: Tensor, name: str, ignore: int) -> None:
@@ -50,4 +50,16 @@ def check_labels(target: Tensor) -> None:
         raise DataError(
             f"the targets go from {low:g} to {high:g}; labels are 0 (not there) or 1 (there). "
             "Where they are amounts, pass loss='mse'"
+        )
+
+
+def check_output(output: Tensor, loss: str) -> None:
+    """Refuse outputs that have no gradient: whole and complex numbers.
+
+    Raises:
+        PactrainError: With the type that was found.
+    """
+    if not output.is_floating_point():
+        raise PactrainError(
+            f"the network's output has the type {output.dtype}; {loss} needs real floating-point numbers"
         )

@@ -151,7 +151,7 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> "NDArray[Any]":
         raise ValueError(f"the array {member.filename} has not the size that its header says, {shape}")
     with archive.open(member) as file:
         array: NDArray[Any] = np.lib.format.read_array(file, allow_pickle=False)
-    return array
+    return array.astype(array.dtype.newbyteorder("="), copy=False)  # pandas takes this machine's alone
 
 
 def _form(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> "tuple[tuple[int, ...], np.dtype[Any], int]":
