@@ -149,7 +149,10 @@ def _array(part: Any) -> np.ndarray[Any, Any]:
     if array.dtype.kind in "fiu":  # in this machine's byte order, of a width that torch has
         array = array.astype(f"{array.dtype.kind}{min(8, array.dtype.itemsize)}", copy=False)
     if array.dtype == object and hasattr(part, "to_numpy"):
-        kinds = {t.kind for t in np.atleast_1d(np.asarray(getattr(part, "dtypes", part.dtype), dtype=object))}
+        kinds = {
+            t.kind
+            for t in np.atleast_1d(np.asarray(part.dtypes if hasattr(part, "dtypes") else part.dtype, dtype=object))
+        }
         if kinds <= set("iubf"):
             if part.isna().to_numpy().any():
                 return np.asarray(part.to_numpy(dtype=np.float64, na_value=np.nan))  # of which the user is told
