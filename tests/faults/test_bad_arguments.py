@@ -76,7 +76,7 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "calibration": (3, (X[:, :2], Y), (X * NAN, Y)),
     "progress": ("no", 3),
     "accumulate": (0, 1.5, True),
-    "metrics": ([1], {"m": 3}, {"loss": len}, {"m": lambda output, target: "text"}),
+    "metrics": ([1], {"m": 3}, {"loss": len}),
     "out": (3, "a\0b", "/etc/passwd", "/etc/passwd/below", "/proc/no/such"),
     "test": (3, (X[:, :2], Y), (X, Y[:3]), (X * NAN, Y), "digits"),
 }
@@ -150,6 +150,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     "an optimiser instead of a function": of_an_instance,
     "targets of 1e300": fit((X.double(), X[:, :1].double() * 1e300), nn.Linear(6, 1).double()),
     "targets beyond single precision": fit((X, X[:, :1].double().clamp(-1, 1).numpy() * 1e300), nn.Linear(6, 1)),
+    "a metric of text": fit(metrics={"m": lambda output, target: "text"}),
     "a loss of NaN": fit(loss=lambda predict, batch: predict(batch[0])[:, 0] * NAN),
     "one loss in all": fit(loss=lambda predict, batch: predict(batch[0]).sum()),
     "a loss without a lower limit": fit((X * 0, Y), loss=lambda predict, batch: -predict(batch[0]).square().sum(1)),
