@@ -22,6 +22,7 @@ from pactrain.problem.named_losses import LOSSES
 from pactrain.report.canvas import INK, MUTED, SERIES, Drawing, canvas, legend, logarithmic, save
 from pactrain.rules.initial_scale import strengthen
 from pactrain.rules.presets import AUTO
+from pactrain.rules.rules import Rules
 
 Array = NDArray[np.float64]
 
@@ -30,8 +31,8 @@ ROWS = 221
 """Of the 442 patients, those that the linear network learns from."""
 
 
-def digits(random_labels: float = 0.0) -> pactrain.Result:
-    """A default run on half of the digits."""
+def digits(rules: Rules, random_labels: float = 0.0) -> pactrain.Result:
+    """A run on half of the digits."""
     x, y = (torch.as_tensor(part) for part in load_digits(return_X_y=True))
     g = torch.Generator().manual_seed(0)
     order = torch.randperm(len(x), generator=g)
@@ -39,7 +40,8 @@ def digits(random_labels: float = 0.0) -> pactrain.Result:
     half = len(x) // 2
     changed = torch.rand(half, generator=g) < random_labels
     y[:half][changed] = torch.randint(0, 10, (int(changed.sum()),), generator=g)
-    return pactrain.fit(mlp(64, 10, widths=[256, 256], seed=0), (x[:half], y[:half]), test=(x[half:], y[half:]))
+    model = mlp(64, 10, widths=[256, 256], seed=0)
+    return pactrain.fit(model, (x[:half], y[:half]), test=(x[half:], y[half:]), preset=rules)
 
 
 def faint() -> Drawing:
@@ -181,8 +183,8 @@ def main() -> None:
     """Draw them into the folder that is named."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    run = digits()
-    drawn = [faint(), knee(run), left_out(), search(digits(RANDOM_LABELS)), training(run)]
+    run = digits(AUTO.replace(held="left out"))  # at one γ
+    drawn = [faint(), knee(run), left_out(), search(digits(AUTO, RANDOM_LABELS)), training(run)]
     for path, drawing in zip(save(drawn, parser.parse_args().folder, "svg"), drawn, strict=True):
         print(f"{path}: {drawing.alt}")
 
