@@ -50,10 +50,10 @@ def test_the_estimate_goes_by_kinds() -> None:
 def test_killed_three_times_a_plan_of_200_loses_nothing_and_repeats_nothing(function: str, tmp_path: Path) -> None:
     path, log = tmp_path / "s.sqlite", tmp_path / "log"
     store = Store(path)
-    wanted = {run.identity: run for run in plan(function, 200, 0.02, str(log))}
+    wanted = {run.identity: run for run in plan(function, 200, 0.1, str(log))}
     kept: dict[str, int] = {}  # how often each run was carried out that had a result when the driver was killed
     for kill in range(1, 4):
-        process = start(path, function, 200, 0.02, log, "loky")
+        process = start(path, function, 200, 0.1, log, "loky")
         wait_until(lambda enough=40 * kill: len(store.rows()) >= enough, process, path)
         process.send_signal(signal.SIGKILL)
         process.wait()
@@ -62,7 +62,7 @@ def test_killed_three_times_a_plan_of_200_loses_nothing_and_repeats_nothing(func
         counts = executions(log)
         for row in stored:
             kept.setdefault(row.identity, counts[str(row.config["settings"]["number"])])
-    assert start(path, function, 200, 0.02, log, "loky").wait() == 0
+    assert start(path, function, 200, 0.1, log, "loky").wait() == 0
     rows = store.rows()
     assert len(rows) == 200
     assert {row.identity for row in rows} == set(wanted)
