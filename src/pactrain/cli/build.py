@@ -16,7 +16,7 @@ from pactrain.models.image import image_shape
 from pactrain.models.load_run import check_size
 from pactrain.models.named import make_model
 from pactrain.problem.augmentation import augmented
-from pactrain.problem.first_part import first_part
+from pactrain.problem.uncounted_part import uncounted_part
 from pactrain.runs.configuration import model_digest
 from pactrain.runs.folder import is_complete
 from pactrain.runs.weight_files import MODEL, load_posterior
@@ -104,7 +104,7 @@ def reload_task(run: Path, config: dict[str, Any], root: Path | None, outside: O
     """The data a run was trained on, loaded again."""
     name = outside.data_name(config, run)
     outside.encoders(config, run)
-    first = first_part(config["prior_data"], config["certificate"])
+    first = uncounted_part(config["prior_data"], config["certificate"])
     task = load_described(config["data"], name, seed=config["seed"], root=root, prior_data=first)
     if task.encoder.to_dict() != read_encoder(run, config).to_dict():
         raise DataError(f"{name} is no longer the data that the run was trained on")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pactrain.cli.groups import JsonOptions, RunDataOptions, RunOptions
-from pactrain.cli.kinds import RunPlace
+from pactrain.cli.option_types import RunPlace
 from pactrain.cli.output import console, say, table, write_result
 from pactrain.cli.run_config import read_config
 from pactrain.runtime.progress import Bar

@@ -132,12 +132,12 @@ class Trainer:
             else:
                 p.stage2_epochs += 1
             started = self._count_time(started)
-            if self._time_to_look():
+            if self._time_to_measure():
                 p.scores = self._measured.measure(p.epoch)
             where = {"epoch": p.epoch, "stage": p.stage, "step": p.step, "held_gamma": self.held_gamma}
             record: Record = {**where, **self._measured(risk, p.scores)}
             self._count_time(started)
-            if p.scores["scores_epoch"] < p.epoch and self._time_to_look():  # time has run out since
+            if p.scores["scores_epoch"] < p.epoch and self._time_to_measure():  # time has run out since
                 p.scores = self._measured.measure(p.epoch)
                 record |= self._measured(risk, p.scores)
             record["seconds"] = round(p.seconds_before + p.seconds, 3)
@@ -150,7 +150,7 @@ class Trainer:
         self.progress.seconds = distributed.from_first(self.progress.seconds + now - since)[0]
         return now
 
-    def _time_to_look(self) -> bool:
+    def _time_to_measure(self) -> bool:
         """Now and then, and whenever something may end here."""
         p, pace = self.progress, self.pace
         if p.stage == 1:
@@ -257,7 +257,7 @@ class Trainer:
         return over, record
 
     def measured_now(self, risk: float) -> Record:
-        """What a record of this epoch would say after a look."""
+        """The record of this epoch if the network were measured now."""
         return self._measured(risk, self._measured.measure(self.progress.epoch))
 
     def expected_epochs(self) -> int:

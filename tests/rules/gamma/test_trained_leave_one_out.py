@@ -14,7 +14,7 @@ from pactrain.problem.as_loss import as_loss
 from pactrain.problem.batches import TensorBatches
 from pactrain.problem.losses import CallableLoss
 from pactrain.problem.named_losses import by_name
-from pactrain.rules.gamma.trained_leave_one_out import Opaque
+from pactrain.rules.gamma.trained_leave_one_out import CannotLeaveOut
 from pactrain.rules.gamma.walk import leave_out
 from pactrain.runtime.gave_up import collected
 from tests.rules.gamma.left_out import GAMMA, STD, asked, minimise, trained
@@ -55,7 +55,7 @@ def test_some_examples_stand_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_whole_images_as_outputs_are_not_asked_about(monkeypatch: pytest.MonkeyPatch) -> None:
     posterior, _, x, y = trained(1, "mse")
     monkeypatch.setattr("pactrain.rules.gamma.trained_leave_one_out.MOST_OUTPUTS", 24)
-    with pytest.raises(Opaque):
+    with pytest.raises(CannotLeaveOut):
         asked(posterior, (x, y), "mse")
 
 
