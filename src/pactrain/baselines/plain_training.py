@@ -161,7 +161,7 @@ def train(
         settings: Optimiser, rate, regularisers and length.
         loss: As in `fit`.
         validation: Data by which the best weights are kept; the model ends with them, and the result has their step.
-        stop_at: End after so many steps of the schedule: to train again on everything as long as was best.
+        stop_at: End after this number of steps of the schedule, to train again on everything for as long as was best.
         measure_every: Steps between two measurements on `validation`.
         watch: Called with the number of steps at every measurement; what it returns makes up the history.
         keep: Folder for a checkpoint per epoch; a training that is found there goes on.  It goes without `validation`.
@@ -191,7 +191,7 @@ def train(
         until = length if stop_at is None else min(stop_at, length)
         best = _Best(model, watched, chosen)
         training_mode(model)
-        TRAINED.add(model)  # its weights are no data-free prior mean any more
+        TRAINED.add(model)  # its weights are no longer a data-free prior mean
         with dropping(model, settings.dropout):
             training = _Training(model, batches, chosen, settings, length, until, seed, where, how)
             for step in training.steps(history, keep):

@@ -123,7 +123,7 @@ def certify(
 
 
 def _some(rows: Rows, wanted: tuple[int, int] | None, seed: int) -> Rows:
-    """Measure on some of the rows; batches of the user's own making are not read as a whole then."""
+    """Measure on some of the rows; the user's own batches are then not read as a whole."""
     if wanted is None:
         return rows
     some, table = rows.counted.sample(wanted[0], derive(seed, "measured rows")), rows.counted.table

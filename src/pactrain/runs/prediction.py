@@ -31,7 +31,7 @@ Call = tuple[tuple[Tensor, ...], dict[str, Any]]
 
 
 class Preprocess(Protocol):
-    """How raw rows become what the network takes, and what its outputs mean; `data/encoder.py` has the one for tables."""
+    """How raw rows become the network's inputs, and what its outputs mean; `data/encoder.py` has the one for tables."""
 
     @property
     def classes(self) -> tuple[str, ...]:

@@ -84,7 +84,7 @@ class PACBayesEstimator(BaseEstimator):  # type: ignore[misc]
         return fitting_rows(np.arange(n), uncounted_part(self.prior_data, self.certificate), self.seed_)
 
     def _train(self, x: Array, target: Array, loss: Loss, outputs: int, caveats: list[Caveat]) -> None:
-        """Fit the network on validated rows and keep what comes of it."""
+        """Fit the network on validated rows and keep the result."""
         self.scaler_ = StandardScaler().fit(x[self._fitting(len(x))]) if self.standardize else None
         self.n_outputs_ = outputs
         if self.standardize and not uncounted_part(self.prior_data, self.certificate):

@@ -74,7 +74,7 @@ def back_to_first_prior(posterior: Posterior, prior_mean: Tensor) -> None:
 
 
 def budget_of(start: Start, parts: int) -> Budget:
-    """What training on so many parts may take.
+    """The budget of a training on this number of parts.
 
     Args:
         start: Where the run started, with all its parts.

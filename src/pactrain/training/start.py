@@ -201,7 +201,7 @@ def _affordable(start: Start) -> float:
 
 
 def _ended_by_ctrl_c(start: Start) -> Callback:
-    """Tells of the scan, and ends it where Ctrl-C was pressed: nothing has been trained yet that a better moment would save."""
+    """A callback that passes the scan's progress on, and ends the run after Ctrl-C: nothing is trained yet that could be kept."""
     heard = start.notify
 
     def notify(event: Event) -> None:

@@ -104,8 +104,8 @@ def train(start: Start, keeper: Keeper, measure_level: MeasureLevel) -> Trained:
         The training at its end, its network still in the units that it was trained in.
 
     Raises:
-        DataError: Several processes are to share batches of the user's own making.
-        TrainingError: A loss or a weight is not finite any more.
+        DataError: Several processes are to share the user's own batches.
+        TrainingError: A loss or a weight is no longer finite.
     """
     if distributed.world() > 1 and start.problem.batches.table is None:
         raise DataError("several processes can share an (X, y) pair or a TensorDataset, not batches of your own making")
@@ -145,7 +145,7 @@ def _plan(start: Start, moment: Moment, std: float) -> Plan:
 
 
 def _go_on(trainer: Trainer, start: Start, moment: Moment, std: float, blocks: int) -> None:
-    """Make a trainer ready for so many blocks; the levels of a recursive certificate have the posterior before as their prior."""
+    """Make a trainer ready for that many blocks; in a recursive certificate the posterior of each level is the prior of the next."""
     recursive = start.options.certificate == "recursive"
     if recursive:
         rebase(start.posterior)
