@@ -136,7 +136,7 @@ class Train(DataOptions, ModelOptions, TrainingOptions, CertificateOptions, Outp
 
     def _run(self, task: "Task", screen: "Console", began: float, *, quiet: bool) -> int:
         from pactrain import fit
-        from pactrain.cli.build import newest_unfinished, next_folder
+        from pactrain.cli.run_folders import newest_unfinished, next_folder
         from pactrain.distributions.prior import Prior
         from pactrain.integrations.tensorboard import TensorBoard
         from pactrain.models.named import chosen_model, make_model, source_of

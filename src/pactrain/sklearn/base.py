@@ -21,7 +21,8 @@ from pactrain.certification.before_training import Described
 from pactrain.certification.caveats import seen_before
 from pactrain.certification.certificate import Certificate
 from pactrain.certification.statement import Caveat
-from pactrain.data.task import STANDARDISED, fitting_rows
+from pactrain.data.splits import fitting_rows
+from pactrain.data.task import STANDARDISED
 from pactrain.distributions.posterior import Posterior
 from pactrain.distributions.prior import Prior, fresh_source
 from pactrain.models.mlp import mlp
