@@ -100,7 +100,7 @@ def fit(
         True
     """
     if more:
-        raise UnknownOption(f"fit takes two arguments without a name, and these are {2 + len(more)}: {ROWS}")
+        raise UnknownOption(f"fit takes two positional arguments, and got {2 + len(more)}: {ROWS}")
     refuse(unknown, known=fit.__kwdefaults__ or ())
     options = Options(
         prior=prior, bound=bound, preset=preset, delta=delta, device=device, seed=seed, budget=budget,

@@ -240,7 +240,7 @@ def pictures() -> tuple[nn.Module, Any]:
         ("pactrain.rules.choose_units.same_answers", tables),
         ("pactrain.rules.choose_units._degree", tables),
         ("pactrain.problem.units.alike", tables),
-        ("pactrain.rules.choose_units._has_learned", tables),
+        ("pactrain.rules.choose_units._beats_constant", tables),
         ("pactrain.problem.input_types.predict_batch", pictures),
         ("pactrain.problem.input_types.restored_buffers", pictures),
         ("pactrain.problem.read.restored_buffers", pictures),

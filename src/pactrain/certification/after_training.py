@@ -21,14 +21,14 @@ from pactrain.certification.risks import affordable_draws
 from pactrain.certification.statement import Caveat
 from pactrain.distributions.posterior import Posterior, Snapshot
 from pactrain.problem.read import Problem
-from pactrain.rules.initial_scale import STRENGTHENED
+from pactrain.rules.initial_scale import RESCALED_REMARK
 from pactrain.runtime.events import Callback, silent
 from pactrain.training.time_left import affordable_rows
 from pactrain.training.train import Trained
 
-INTERRUPTED = "training was interrupted by hand while the test score could be seen, so the test set proves nothing about this network"
+INTERRUPTED_DOUBT = "training was interrupted by hand while the test score could be seen, so the test set proves nothing about this network"
 
-RETURNED = "training on the counted rows did not lower the certified error, so the network is delivered as the prior's rows alone gave it"
+RETURNED_REMARK = "training on the counted rows did not lower the certified error, so the network is delivered as the prior's rows alone gave it"
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,9 @@ def certify_training(trained: Trained, doubts: Sequence[Caveat], stated: Describ
     if given.prior_rows is not None:
         posterior.prior_rows = torch.from_numpy(row_digests(given.prior_rows).view(np.int64))
     buffers = [] if options.certificate == "progressive" else buffer_caveats(posterior.model, start.buffers)
-    caveats = [*doubts, *buffers, *map(Caveat, trained.strange)]
+    caveats = [*doubts, *buffers, *map(Caveat, trained.unit_doubts)]
     earlier = take_over(start.scaled.units, posterior, trained.trainer.stage1_end)
-    certified_problem = replace(given, test=None) if trained.strange else given
+    certified_problem = replace(given, test=None) if trained.unit_doubts else given
     facts = facts_of(trained, certified_problem, caveats, stated.test_doubts)
     certify_now = partial(
         certificate_of,
@@ -80,7 +80,7 @@ def certify_training(trained: Trained, doubts: Sequence[Caveat], stated: Describ
     certificate = certify_now(facts, earlier=earlier)
     if certificate.prefers_prior():
         posterior.return_to_prior()
-        earlier, facts = {}, facts | {"remarks": [*facts["remarks"], RETURNED], "objective": {}}
+        earlier, facts = {}, facts | {"remarks": [*facts["remarks"], RETURNED_REMARK], "objective": {}}
         certificate = certify_now(facts, earlier=earlier)
     return Certified(trained, certificate, facts, earlier)
 
@@ -91,11 +91,11 @@ def facts_of(
     """What a certificate states besides data and weights, as plain values: with it the certificate can be made again."""
     start, progress, units = trained.start, trained.trainer.progress, trained.start.scaled.units
     n, epochs, steps = start.untrained.n, progress.epoch, progress.step
-    rows, passes = affordable_rows(start.options, n, start.seconds)
+    rows, passes = affordable_rows(start.options, n, start.seconds_per_pass)
     draws = affordable_draws(
         start.posterior, certified_problem.batches, certified_problem.loss, n, epochs=epochs, steps=steps, passes=passes
     )
-    strengthened = [STRENGTHENED] if start.strengthened else []
+    rescaled = [RESCALED_REMARK] if start.layers_rescaled else []
     return {
         "draws": draws,
         "rows": None if rows is None else [rows, n],
@@ -105,10 +105,10 @@ def facts_of(
             *counting_remarks(certified_problem.batches),
             *weight_remarks(certified_problem.loss),
             *rows_remarks(rows, n),
-            *strengthened,
+            *rescaled,
         ],
         "test": certified_problem.test is not None,
-        "test_doubts": [*test_doubts, *([INTERRUPTED] if trained.interrupted else [])],
+        "test_doubts": [*test_doubts, *([INTERRUPTED_DOUBT] if trained.interrupted else [])],
         "objective": dict(trained.objective),
         "target_unit": units.target,
         "loss_degree": units.degree,

@@ -50,9 +50,9 @@ class RowWeighted(Loss):
         losses, scores = self.inner.with_score(predict, batch[:-1])
         return losses * batch[-1].to(losses), scores
 
-    def names_classes(self, batch: Any) -> bool:
+    def is_classification(self, batch: Any) -> bool:
         """True if classes are predicted."""
-        return self.inner.names_classes(batch[:-1])
+        return self.inner.is_classification(batch[:-1])
 
     @property
     def meaning(self) -> Meaning:

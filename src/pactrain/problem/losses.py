@@ -174,7 +174,7 @@ class Loss:
         """
         return shares.logit()
 
-    def names_classes(self, batch: Any) -> bool:
+    def is_classification(self, batch: Any) -> bool:
         """Tell classification from regression.
 
         Args:

@@ -84,7 +84,7 @@ def find_units(model: nn.Module, problem: Problem, seed: int, *, free: bool = Fa
     except Refused as error:  # an assertion about the size of inputs, say
         what = "Inputs or targets far from the size of one were not scaled, as network or loss could not be tried in other units"
         gave_up(what, error, instead="they are trained on as they came")
-    ready = found.taken and (model in TRAINED or _has_learned(model, batches, loss))
+    ready = found.taken and (model in TRAINED or _beats_constant(model, batches, loss))
     return replace(found, ready=ready, nats=0.0 if free else found.nats)
 
 
@@ -159,7 +159,7 @@ def _degree(loss: Loss, unit: float, y: Tensor) -> int:
     return next((k for k in (1, 2) if alike(unit**k * ours, theirs)), 0)
 
 
-def _has_learned(model: nn.Module, batches: TensorBatches, loss: Loss) -> bool:
+def _beats_constant(model: nn.Module, batches: TensorBatches, loss: Loss) -> bool:
     """True if the network, as it is, does better on the raw data than an answer that does not look at the inputs."""
     y = batches.tensors[1]
     if loss.task == "classification":

@@ -21,7 +21,7 @@ from pactrain.runtime.seeds import derive
 INPUTS = 64
 """Random inputs that are sent through the network."""
 
-STRENGTHENED = (
+RESCALED_REMARK = (
     "layers were scaled before training, measured on random inputs, as the initial weights passed on hardly anything"
 )
 

@@ -28,7 +28,9 @@ def start_std(rules: Rules, posterior: Posterior, bound: Unbounded) -> float:
     return max(found, rules.min_prior_std)
 
 
-def strength(rules: Rules, posterior: Posterior, batches: Batches, loss: Loss, seed: int) -> Linearised | None:
+def linearised_at_start(
+    rules: Rules, posterior: Posterior, batches: Batches, loss: Loss, seed: int
+) -> Linearised | None:
     """How far the data may move the weights, from the linearised network; None where γ does not follow from it."""
     batch = next(iter(batches.ordered()))
     if rules.stds != "curvature" or rules.held == "gamma_max" or normalised_classes(posterior.model, loss, batch):
@@ -60,4 +62,4 @@ def rate(rules: Rules, std: float, posterior: Posterior, loss: Loss, batch: Any)
 
 def normalised_classes(model: nn.Module, loss: Loss, batch: Any) -> bool:
     """True if classes are learned by a network with BatchNorm."""
-    return loss.names_classes(batch) and trains_batch_norm(model)
+    return loss.is_classification(batch) and trains_batch_norm(model)

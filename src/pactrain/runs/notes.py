@@ -152,9 +152,13 @@ def _notes_on_rows(metrics: Mapping[str, Any]) -> list[str]:
 
 def _notes_on_memory(trained: Trained) -> list[str]:
     """Regression that fits its training examples far more closely than the linear network predicts left-out ones."""
-    strength, stage1 = trained.start.strength, trained.trainer.progress.stage1
+    linearised, stage1 = trained.start.linearised, trained.trainer.progress.stage1
     fitted = stage1.get("train", {}).get("loss", math.inf)
-    if strength is None or strength.classes or not 0 <= fitted < MEMORISED * (left_out := strength.first_left_out()):
+    if (
+        linearised is None
+        or linearised.classes
+        or not 0 <= fitted < MEMORISED * (left_out := linearised.first_left_out())
+    ):
         return []
     return [
         f"The training rows have been memorised: their loss is {fitted / left_out:.1g} of the one estimated for rows that are left out. "

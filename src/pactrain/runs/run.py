@@ -94,7 +94,7 @@ class Run:
         if rows is not None:
             judgement.metrics["train"] |= {"n": n, "measured": judgement.metrics["train"]["n"]}
         weights, encoding = start.posterior.num_weights, self.config.get("preprocess", {})
-        notes = notes_on(trained, judgement.metrics, encoded=bool(encoding)) + options.given_up
+        notes = notes_on(trained, judgement.metrics, encoded=bool(encoding)) + options.skipped_rules
         analysis = analyse(
             model, given, judgement.answers, encoding=encoding, weights=weights, seed=options.seed,
             labels=labels if rows is None else None,

@@ -78,7 +78,7 @@ def metrics_of(certified: Certified, judgement: Judgement, seconds: float) -> di
         "steps": p.step,
         "stage1_epochs": stages.count(1),
         "stage2_epochs": stages.count(2),
-        "strengthened": start.strengthened,
+        "strengthened": start.layers_rescaled,
         "certificate": certified.facts,
     }
     return metrics

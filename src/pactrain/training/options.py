@@ -43,10 +43,10 @@ class Options:
         bound: As in `fit`; "kl" for a recursive certificate.
         computing: Precision, accumulation and the limit on gradients.
         stop: True once the user has asked for an end.
-        wishes: Filled by callbacks that want training to end.
-        given_up: Sentences about rules that could not be followed; the run adds to them.
+        stop_requests: Filled by callbacks that want training to end.
+        skipped_rules: One sentence per rule that could not be followed; the run adds to them.
         started: When the call began, by `time.monotonic`.
-        until_end: What is entered here is left when the run ends.
+        until_end: Closed when the run ends; locks and bars are entered here.
 
     Raises:
         PactrainError: An argument is not understood or out of its range.
@@ -71,8 +71,8 @@ class Options:
     computing: Computing = field(default_factory=Computing)
     certificate: str = "standard"
     stop: Callable[[], bool] = lambda: False
-    wishes: list[bool] = field(default_factory=list)
-    given_up: list[str] = field(default_factory=list)
+    stop_requests: list[bool] = field(default_factory=list)
+    skipped_rules: list[str] = field(default_factory=list)
     started: float = field(default_factory=time.monotonic)
     until_end: ExitStack = field(default_factory=ExitStack)
 
@@ -156,7 +156,7 @@ class Options:
             for callback in self.callbacks:
                 callback(event)
             if event.stopped and event.phase == "train":
-                self.wishes.append(True)
+                self.stop_requests.append(True)
 
         return notify
 

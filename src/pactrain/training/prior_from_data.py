@@ -12,7 +12,7 @@ from pactrain.problem.module_modes import estimate_batch_norm
 from pactrain.problem.read import Problem
 from pactrain.problem.untrained import Untrained, measure_untrained, training_mode
 from pactrain.rules.presets import AUTO
-from pactrain.rules.start_values import held_gamma, normalised_classes, rate, start_std, strength
+from pactrain.rules.start_values import held_gamma, linearised_at_start, normalised_classes, rate, start_std
 from pactrain.runtime import distributed
 from pactrain.runtime.events import Callback, Event
 from pactrain.runtime.seeds import derive
@@ -69,7 +69,9 @@ def _plan(posterior: Posterior, own: Problem, untrained: Untrained, options: Opt
     posterior.reset_std(std)
     training_mode(model)
     normalised = n * normalised_classes(model, own.loss, own.sample)
-    gamma = held_gamma(AUTO, strength(AUTO, posterior, own.batches, own.loss, seed), std, normalised=normalised)
+    gamma = held_gamma(
+        AUTO, linearised_at_start(AUTO, posterior, own.batches, own.loss, seed), std, normalised=normalised
+    )
     return Plan(
         rules=AUTO,
         bound=bound,

@@ -48,7 +48,7 @@ def meet_block(trainer: Trainer, start: Start) -> None:
     start.notify(Event("block", len(met), len(problem.blocks), {"examples": n, "errors": errors}))
 
 
-def go_on(
+def with_blocks(
     trainer: Trainer, start: Start, moment: Moment, std: float, *, blocks: int, budget: Budget | None = None
 ) -> None:
     """Make a trainer ready for that many blocks, from its present state.
@@ -69,7 +69,7 @@ def go_on(
         gamma=HeldGamma(trainer.held_gamma),
         budget=budget or _budget(now, to_come=start.blocks - blocks + 1),
     )
-    trainer.go_on(now.problem, plan, rate=RATE if budget is None else 1.0)
+    trainer.continue_with(now.problem, plan, rate=RATE if budget is None else 1.0)
 
 
 def expected_epochs(trainer: Trainer, start: Start) -> int:
@@ -80,7 +80,7 @@ def expected_epochs(trainer: Trainer, start: Start) -> int:
 
 def _budget(now: Start, *, to_come: int) -> Budget:
     """What a training on one more block may take, with so many still to come."""
-    return Budget(for_training(now.options, now.seconds) / to_come, _epochs(now.options, now.untrained.steps))
+    return Budget(for_training(now.options, now.seconds_per_pass) / to_come, _epochs(now.options, now.untrained.steps))
 
 
 def _epochs(options: Options, steps: int) -> int:

@@ -50,7 +50,7 @@ def _unseen(now: Start) -> TensorBatches:
     """The examples that the prior of the present level has not seen: those it is trained on now, and all later ones."""
     table = now.problem.batches.table
     assert table is not None
-    rows = torch.arange(now.before, len(table), device=table.tensors[0].device)
+    rows = torch.arange(now.seen_by_prior, len(table), device=table.tensors[0].device)
     return table.picked(rows).joined(now.problem.blocks)
 
 

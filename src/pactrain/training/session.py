@@ -31,7 +31,7 @@ def session(model: nn.Module, options: Options) -> Iterator[Options]:
         options: What the caller asked for.
 
     Yields:
-        The same options, with `stop`, `given_up` and `until_end` at work, and a bar among the callbacks if somebody is looking.
+        The same options, with `stop`, `skipped_rules` and `until_end` at work, and a bar among the callbacks if somebody is looking.
 
     Raises:
         PactrainError: This is not a network that can be trained.
@@ -44,14 +44,18 @@ def session(model: nn.Module, options: Options) -> Iterator[Options]:
         restored_modes(model),
         fresh_casts(),
         deferred() as stop,
-        collected() as given_up,
+        collected() as skipped_rules,
         ExitStack() as until_end,
     ):
         progress = False if distributed.rank() else options.progress
         callbacks = until_end.enter_context(watched(options.callbacks, progress=progress))
-        wished = options.wishes
+        wished = options.stop_requests
         yield replace(
-            options, callbacks=callbacks, stop=lambda: stop() or bool(wished), given_up=given_up, until_end=until_end
+            options,
+            callbacks=callbacks,
+            stop=lambda: stop() or bool(wished),
+            skipped_rules=skipped_rules,
+            until_end=until_end,
         )
 
 

@@ -19,7 +19,7 @@ from pactrain.rules.gamma.linear_leave_one_out import Linearised
 from pactrain.rules.gamma.trained_leave_one_out import LeaveOneOut
 from pactrain.rules.gamma.walk import leave_out
 from pactrain.rules.initial_scale import strengthen
-from pactrain.rules.start_values import held_gamma, normalised_classes, rate, start_std, strength
+from pactrain.rules.start_values import held_gamma, linearised_at_start, normalised_classes, rate, start_std
 from pactrain.runtime import distributed
 from pactrain.runtime.devices import give_memory_back
 from pactrain.runtime.events import Callback, Event
@@ -42,11 +42,11 @@ class Start:
         posterior: The distribution over the network's weights.
         prior: The prior, with the std that its own training found if it had rows of its own.
         untrained: The scores of the untrained network.
-        seconds: Time that one pass over the examples took.
-        strength: How far the data may move the weights; None where γ does not follow from it.
-        strengthened: True if faint layers were scaled first.
+        seconds_per_pass: Time that one pass over the examples took.
+        linearised: The linear network near the initial weights, from which γ follows; None where it cannot be trusted.
+        layers_rescaled: True if faint layers were scaled first.
         buffers: Copies of the network's buffers before it saw the counted examples.
-        before: Examples that the prior has seen: those of the levels before, for a recursive certificate.
+        seen_by_prior: Examples that the prior has seen: those of the levels before, for a recursive certificate.
     """
 
     options: Options
@@ -54,11 +54,11 @@ class Start:
     posterior: Posterior
     prior: Prior
     untrained: Untrained
-    seconds: float
-    strength: Linearised | None
-    strengthened: bool
+    seconds_per_pass: float
+    linearised: Linearised | None
+    layers_rescaled: bool
     buffers: dict[str, Tensor]
-    before: int = 0
+    seen_by_prior: int = 0
 
     @property
     def problem(self) -> Problem:
@@ -70,7 +70,7 @@ class Start:
         """Examples as the training objective counts them: for a recursive certificate, all that the prior has not seen."""
         n = self.untrained.n
         if self.options.certificate == "recursive":
-            n += sum(len(block) for block in self.problem.blocks) - self.before
+            n += sum(len(block) for block in self.problem.blocks) - self.seen_by_prior
         return n * self.problem.batches.counts
 
     @property
@@ -79,13 +79,13 @@ class Start:
         return len(self.problem.blocks)
 
     def grown(self, blocks: int) -> "Start":
-        """The start with so many of its blocks among the examples; those of the last were not seen before."""
+        """The start with so many of its blocks among the examples; the prior has not seen the last of them."""
         scaled = replace(self.scaled, given=self.scaled.given.grown(blocks), problem=self.problem.grown(blocks))
         batches = scaled.problem.batches
         n = self.untrained.n + sum(len(block) for block in self.problem.blocks[:blocks])
         untrained = replace(self.untrained, scores=self.untrained.scores | {"n": n}, steps=batches.steps or 1)
-        before = n - len(self.problem.blocks[blocks - 1]) if 0 < blocks <= self.blocks else self.before
-        return replace(self, scaled=scaled, untrained=untrained, before=before)
+        seen_by_prior = n - len(self.problem.blocks[blocks - 1]) if 0 < blocks <= self.blocks else self.seen_by_prior
+        return replace(self, scaled=scaled, untrained=untrained, seen_by_prior=seen_by_prior)
 
     @property
     def notify(self) -> Callback:
@@ -97,7 +97,7 @@ def make_start(model: nn.Module, scaled: Scaled, options: Options) -> Start:
     """Scale faint layers, train the prior if it has rows of its own, and measure the network."""
     rules, prior, problem = options.rules, options.prior_spec, scaled.problem
     with shapes_named(problem.sample):
-        strengthened = rules.strengthen and strengthen(model, problem.sample, problem.loss, options.seed)
+        layers_rescaled = rules.strengthen and strengthen(model, problem.sample, problem.loss, options.seed)
     if problem.prior_rows is not None:
         std = train_prior(model, problem, options, notify=scaled.units.notifier(model, options.notify))
         prior = prior.fixed(std, trained_source(len(problem.prior_rows), prior.source))
@@ -109,8 +109,8 @@ def make_start(model: nn.Module, scaled: Scaled, options: Options) -> Start:
     with shapes_named(problem.sample):
         untrained = measure_untrained(model, problem.batches, problem.trained_on)
     seconds = distributed.from_first(time.monotonic() - began)[0]
-    found = strength(rules, posterior, problem.batches, problem.trained_on, options.seed)
-    return Start(options, scaled, posterior, prior, untrained, seconds, found, strengthened, buffers)
+    found = linearised_at_start(rules, posterior, problem.batches, problem.trained_on, options.seed)
+    return Start(options, scaled, posterior, prior, untrained, seconds, found, layers_rescaled, buffers)
 
 
 def place_prior(start: Start, store: MomentStore) -> tuple[Moment, float]:
@@ -159,11 +159,11 @@ def plan_of(start: Start, moment: Moment, std: float) -> Plan:
     bound = bound_of(start, moment, std)
     training_mode(posterior.model)
     normalised = start.counted * normalised_classes(posterior.model, loss, problem.sample)
-    gamma = HeldGamma(distributed.from_first(held_gamma(rules, start.strength, std, normalised=normalised))[0])
+    gamma = HeldGamma(distributed.from_first(held_gamma(rules, start.linearised, std, normalised=normalised))[0])
     if bound.holds_gamma:
         gamma = replace(gamma, left_out=_left_out(start))
     give_memory_back()
-    budget = options.limit.of(for_training(options, start.seconds))
+    budget = options.limit.of(for_training(options, start.seconds_per_pass))
     if options.certificate == "progressive":
         budget = replace(budget, seconds=budget.seconds / 2)  # the other half is for training on the blocks
     return Plan(
@@ -183,25 +183,25 @@ def plan_of(start: Start, moment: Moment, std: float) -> Plan:
 
 def _left_out(start: Start) -> LeaveOneOut | None:
     """The leave-one-out estimate that a search over γ follows; None where there is no search, or some process cannot follow it."""
-    strength, problem, options, found = start.strength, start.problem, start.options, None
+    linearised, problem, options, found = start.linearised, start.problem, start.options, None
     clipped = problem.trained_on is not problem.loss  # and cannot be compared with the user's own
-    if options.rules.held == "walk" and strength is not None and strength.classes and not clipped:
+    if options.rules.held == "walk" and linearised is not None and linearised.classes and not clipped:
         found = leave_out(start.posterior, problem.batches, problem.trained_on, start.untrained.n, options.seed)
     return None if distributed.largest(float(found is None)) else found
 
 
 def _affordable(start: Start) -> float:
-    """Examples that may be scanned in a share of the budget, be it time or epochs: a pass over all of them took `start.seconds`, an
-    epoch of training counts as three.  A budget in epochs leaves as many as leave-one-out has."""
+    """Examples that may be scanned in a share of the budget, be it time or epochs: a pass over all of them took `start.seconds_per_pass`, an
+    epoch of training counts as three.  However few the epochs of a budget, at least `EXAMPLES` are scanned."""
     rules, limit = start.options.rules, start.options.limit
     in_one_pass = start.untrained.n / (rules.draws * rules.std_points)
-    by_time = SCAN_SHARE * max(0.0, start.options.left()) / max(start.seconds, 1e-9) * in_one_pass
+    by_time = SCAN_SHARE * max(0.0, start.options.left()) / max(start.seconds_per_pass, 1e-9) * in_one_pass
     by_epochs = max(EXAMPLES, SCAN_SHARE * 3 * (limit.epochs or math.inf) * in_one_pass)
     return min(by_time, by_epochs)
 
 
 def _ended_by_ctrl_c(start: Start) -> Callback:
-    """A callback that passes the scan's progress on, and ends the run after Ctrl-C: nothing is trained yet that could be kept."""
+    """A callback that passes the scan's progress on, and ends the run after Ctrl-C: nothing is trained yet that would be lost."""
     heard = start.notify
 
     def notify(event: Event) -> None:

@@ -20,7 +20,7 @@ from pactrain.training.history import Record
 from pactrain.training.objective_terms import objective_terms
 from pactrain.training.plan import Plan
 from pactrain.training.prior_scan import MomentStore
-from pactrain.training.progressive import expected_epochs, go_on, meet_block
+from pactrain.training.progressive import expected_epochs, meet_block, with_blocks
 from pactrain.training.recursive import MeasureLevel, back_to_first_prior, budget_of, end_level, epochs_of_parts, rebase
 from pactrain.training.start import Start, place_prior, plan_of
 from pactrain.training.trainer import Stopped, Trainer
@@ -36,7 +36,7 @@ class Trained:
         history: One record per epoch.
         interrupted: True if the user stopped it.
         objective: Terms of the training objective at the end of stage 1, and the constants of η.
-        strange: A sentence if the network treats data in other units differently; empty otherwise.
+        unit_doubts: At most one sentence: that the network treats data in other units differently.
         blocks: Number of examples and errors of each block that the network was judged by before it was trained on it (or, for a
             recursive certificate, each level in the words of the record); None where training does not go block by block.
     """
@@ -46,7 +46,7 @@ class Trained:
     history: list[Record]
     interrupted: bool
     objective: dict[str, float]
-    strange: list[str]
+    unit_doubts: list[str]
     blocks: list[Any] | None
 
 
@@ -77,7 +77,7 @@ class NotKept:
         """Keep nothing."""
 
     def blocks(self) -> int:
-        """None: there is no checkpoint."""
+        """Always 0."""
         return 0
 
     def restore(self, trainer: Trainer) -> list[Record]:
@@ -114,7 +114,7 @@ def train(start: Start, keeper: Keeper, measure_level: MeasureLevel) -> Trained:
     prior_mean, recursive = start.posterior.prior_mean.clone(), start.options.certificate == "recursive"
     trainer = Trainer(start.posterior, start.problem, _plan(start, moment, std))
     if met := round(distributed.from_first(keeper.blocks())[0]):
-        _go_on(trainer, start, moment, std, met)
+        _add_blocks(trainer, start, moment, std, met)
     if keeper.checkpoint() is not None:
         TRAINED.add(model)  # the checkpoint's weights are trained, in units, even if reading the rest fails
     history = _restored(trainer, keeper)
@@ -126,7 +126,7 @@ def train(start: Start, keeper: Keeper, measure_level: MeasureLevel) -> Trained:
                 end_level(trainer, start, measure_level)
             else:
                 meet_block(trainer, start)
-            _go_on(trainer, start, moment, std, met + 1)
+            _add_blocks(trainer, start, moment, std, met + 1)
             interrupted = _run(trainer, history, keeper, start)
     end = start.grown(len(trainer.progress.blocks))
     _settle(trainer, end.problem)
@@ -134,8 +134,10 @@ def train(start: Start, keeper: Keeper, measure_level: MeasureLevel) -> Trained:
         end_level(trainer, start, measure_level)
         back_to_first_prior(start.posterior, prior_mean)
     objective = objective_terms(trainer, history)
-    strange = end.scaled.units.doubts(model, end.problem, end.scaled.given)
-    return Trained(end, trainer, history, interrupted, objective, strange, trainer.progress.blocks if blocks else None)
+    unit_doubts = end.scaled.units.doubts(model, end.problem, end.scaled.given)
+    return Trained(
+        end, trainer, history, interrupted, objective, unit_doubts, trainer.progress.blocks if blocks else None
+    )
 
 
 def _plan(start: Start, moment: Moment, std: float) -> Plan:
@@ -144,12 +146,12 @@ def _plan(start: Start, moment: Moment, std: float) -> Plan:
     return replace(plan, budget=budget_of(start, 1)) if start.options.certificate == "recursive" else plan
 
 
-def _go_on(trainer: Trainer, start: Start, moment: Moment, std: float, blocks: int) -> None:
+def _add_blocks(trainer: Trainer, start: Start, moment: Moment, std: float, blocks: int) -> None:
     """Make a trainer ready for that many blocks; in a recursive certificate the posterior of each level is the prior of the next."""
     recursive = start.options.certificate == "recursive"
     if recursive:
         rebase(start.posterior)
-    go_on(trainer, start, moment, std, blocks=blocks, budget=budget_of(start, blocks + 1) if recursive else None)
+    with_blocks(trainer, start, moment, std, blocks=blocks, budget=budget_of(start, blocks + 1) if recursive else None)
 
 
 def _restored(trainer: Trainer, keeper: Keeper) -> list[Record]:

@@ -83,7 +83,7 @@ class Trainer:
         # The user's own loss is measured, where a clipped one is trained on.
         self._measured = Measurement(self.posterior, plan.bound, problem, seed=plan.seed)
 
-    def go_on(self, problem: Problem, plan: Plan, *, rate: float) -> None:
+    def continue_with(self, problem: Problem, plan: Plan, *, rate: float) -> None:
         """Prepare for training on more examples, from the state reached with fewer, at the same γ and with this share of the rate."""
         self._take(problem, plan)
         self.part = rate

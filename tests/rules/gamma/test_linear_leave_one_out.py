@@ -16,7 +16,7 @@ from pactrain.problem.read_data import as_batches
 from pactrain.rules.gamma.example_kernel import NotLinearLayers
 from pactrain.rules.gamma.linear_leave_one_out import GAINS, Linearised, leave_out_curve, linearise
 from pactrain.rules.presets import AUTO
-from pactrain.rules.start_values import held_gamma, strength
+from pactrain.rules.start_values import held_gamma, linearised_at_start
 from pactrain.runtime.gave_up import collected
 from tests.zoo import build, rows
 
@@ -131,15 +131,15 @@ def test_what_cannot_be_linearised_falls_back() -> None:
         assert linearise(Posterior(model), batches, flat, seed=0) is None
     assert "no example has a finite loss with a gradient" in notes[0]
     with collected():
-        assert held_gamma(AUTO, strength(AUTO, Posterior(model), batches, flat, 0), 0.1) == AUTO.gamma_max
+        assert held_gamma(AUTO, linearised_at_start(AUTO, Posterior(model), batches, flat, 0), 0.1) == AUTO.gamma_max
 
 
 def test_classes_are_recognised() -> None:
     x, y = rows(4)
     custom = CallableLoss.of(lambda predict, batch: predict(batch[0])[:, 0])
-    assert as_loss("cross_entropy", (x, y)).names_classes((x, y))
-    assert not as_loss("mse", (x, x[:, 0])).names_classes((x, x[:, 0]))
-    assert custom.names_classes((x, y))
-    assert custom.names_classes({"x": x, "labels": y})
-    assert not custom.names_classes((x, x[:, 0]))
-    assert not custom.names_classes(x)
+    assert as_loss("cross_entropy", (x, y)).is_classification((x, y))
+    assert not as_loss("mse", (x, x[:, 0])).is_classification((x, x[:, 0]))
+    assert custom.is_classification((x, y))
+    assert custom.is_classification({"x": x, "labels": y})
+    assert not custom.is_classification((x, x[:, 0]))
+    assert not custom.is_classification(x)

@@ -80,7 +80,7 @@ def linearise(posterior: Posterior, batches: Batches, loss: Loss, seed: int) -> 
     losses = losses.clamp(min=(SMALLEST_SHIFTED if negative else SMALLEST_LOSS) * float(losses.mean()) + 1e-300)
     residuals = losses.sqrt()
     found = leave_out_curve((kernel / (4 * residuals[:, None] * residuals)).cpu(), residuals.cpu())
-    return replace(found, classes=loss.names_classes(examples.shown[0][0]))
+    return replace(found, classes=loss.is_classification(examples.shown[0][0]))
 
 
 def _not_measured(why: Exception | str) -> None:
