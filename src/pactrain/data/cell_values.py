@@ -1,6 +1,7 @@
 """How the cells of a column are read as numbers, dates or durations: decided once per column, then applied to new rows.
 
-Numbers may be written 1234.5, 1,234.5, 1.234,5, 3,5, 12%, $12 or (12).  Dates may be written in any of `FORMS`.  Durations are what pandas reads as such (01:23:45, 2 days, 1h 30m).  Everything else is text.
+Numbers may be written 1234.5, 1,234.5, 1.234,5, 3,5, 12%, $12 or (12).  Dates may be written in any of `FORMS`.
+Durations are what pandas reads as such (01:23:45, 2 days, 1h 30m).  Everything else is text.
 """
 
 import re
