@@ -185,4 +185,4 @@ def test_losses_in_brackets_are_below_zero_and_dates_in_several_ways_are_named(t
     (mess,) = (part for part in task.encoder.numeric if part.name == "mess")
     assert mess.mean == pytest.approx(SIGNAL.mean(), abs=0.3)
     told = columns_in_short(load(str(tmp_path / "three_ways.csv"), Columns(target="y")).encoder)
-    assert "mess (dates written in several ways; write them in one)" in told
+    assert "mess (dates in several forms, or in none that is known; write them as 2024-12-31)" in told

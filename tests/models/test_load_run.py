@@ -35,6 +35,17 @@ def test_a_result_of_an_own_network(tmp_path: Path, per: str) -> None:
     torch.testing.assert_close(again.drawn()(X), first.drawn()(X), rtol=0, atol=0)
 
 
+def test_a_compiled_network_takes_the_weights_of_a_run(tmp_path: Path) -> None:
+    plain = nn.Linear(3, 2)
+    first = pactrain.fit(torch.compile(plain, backend="aot_eager"), (X, Y), budget="3 epochs", out=tmp_path / "run")  # type: ignore[arg-type]
+    for fresh in (nn.Linear(3, 2), torch.compile(nn.Linear(3, 2), backend="aot_eager")):
+        again = pactrain.load(tmp_path / "run", fresh)  # type: ignore[arg-type]
+        assert again.model is fresh
+        np.testing.assert_array_equal(again.predict(X).probabilities, first.predict(X).probabilities)
+        with torch.no_grad():
+            torch.testing.assert_close(again.model(X), plain(X), rtol=0, atol=0)
+
+
 def table(path: Path) -> pd.DataFrame:
     """Raw rows of mess."""
     frame = pd.DataFrame(

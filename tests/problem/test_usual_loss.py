@@ -129,6 +129,7 @@ def test_classes_as_floats_shares_and_signs_are_asked_about() -> None:
         (CLASSES.float(), 3, r"whole numbers, .* pass y.long\(\)"),
         (X[:, :3].softmax(1), 3, "shares that add up to 1 .* loss='cross_entropy'"),
         (2 * FLAG.float() - 1, 1, "-1 and 1 .* write 0 for -1"),
+        (2 * FLAG.long() - 1, 1, "-1 and 1 .* write 0 for -1"),
     ):
         with pytest.raises(DataError, match=words):
             chosen(outputs, target)

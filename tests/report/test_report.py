@@ -59,6 +59,8 @@ def test_what_the_page_says(folder: Path, pages: dict[str, str]) -> None:
         "K̃(λ)",
         "Everything that determined the run",
         '"fixed_epochs": 500',
+        "sets of the classes that have a probability of at least",
+        "certified: 90 % coverage from 30 test rows (split conformal)",
     ):
         assert words in text, words
     assert run.certificate is not None

@@ -29,6 +29,18 @@ def test_the_limit_is_the_order_statistic() -> None:
     assert Calibration(scores, "rows", ("rows depend",)).guarantee(0.9).startswith("heuristic: ")
 
 
+def test_what_intervals_and_sets_are_like_in_words() -> None:
+    scores = torch.arange(1.0, 20)[:, None]
+    assert (
+        Calibration(scores, "rows").in_words("values", 10.0).startswith("intervals of ± 180: certified: 90 % coverage")
+    )
+    two = Calibration(torch.cat([scores, 2 * scores], 1), "rows", ("rows depend",))
+    assert two.in_words("values").startswith("intervals of ± 18 to ± 36, by output: heuristic: 90 % coverage")
+    words = Calibration(scores / 20, "rows").in_words("classes").replace("\N{NO-BREAK SPACE}", " ")
+    assert words.startswith("sets of the classes that have a probability of at least 10.0 %: certified")
+    assert "every interval is infinite" in Calibration(scores[:3], "rows").in_words("values")
+
+
 def covered(x: Any, y: Any, *, loss: str, coverage: float, splits: int, seed: int = 0) -> tuple[int, int]:
     """How often new rows lie in their interval or set, over splits with one new row each, and the number of splits.
 

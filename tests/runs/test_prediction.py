@@ -57,7 +57,9 @@ def test_whole_numbers_go_in_as_the_network_takes_them() -> None:
     words = torch.randint(0, 9, (40, 5), generator=G)
     network = nn.Sequential(nn.Embedding(9, 4), nn.Flatten(), nn.Linear(20, 2))
     texts = pactrain.fit(network, (words, (words[:, 0] > 4).long()), budget=SHORT)
-    assert texts.predict(words.numpy()).probabilities is not None
+    expected = texts.predict(words.numpy()).probabilities
+    for kind in ("uint8", "int16", "int32", "uint16"):
+        np.testing.assert_array_equal(texts.predict(words.numpy().astype(kind)).probabilities, expected)
 
 
 def test_few_rows_at_a_time_give_the_same(classifier: pactrain.Result, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,7 +149,9 @@ def test_inputs_that_the_network_does_not_take(classifier: pactrain.Result) -> N
         (X[0], r"of shape \(3,\) \(rows first, a single one as X\[None\]\): 3 rows gave 2 answers"),
         (X[:, :2], r"of shape \(60, 2\) .* cannot be multiplied"),
         (X.to_sparse(), "sparse tensor"),
-        (torch.utils.data.TensorDataset(X, CLASSES), "without targets"),
+        (torch.utils.data.TensorDataset(X, CLASSES), "are a TensorDataset; pass the inputs alone"),
+        (torch.utils.data.TensorDataset(X), "are a TensorDataset; pass the inputs alone"),
+        (torch.utils.data.DataLoader(X), "are a DataLoader; pass the inputs alone"),  # type: ignore[arg-type]
     ):
         with pytest.raises(DataError, match=words):
             classifier.predict(rows)

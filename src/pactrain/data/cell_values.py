@@ -1,7 +1,7 @@
 """How the cells of a column are read as numbers, dates or durations: decided once per column, then applied to new rows.
 
-Numbers may be written 1234.5, 1,234.5, 1.234,5, 3,5, 12%, $12 or (12).  Dates may be written in any of `DAYS`, with or without a
-time of day.  Durations are what pandas reads as such (01:23:45, 2 days, 1h 30m).  Everything else is text.
+Numbers may be written 1234.5, 1,234.5, 1.234,5, 3,5, 12%, $12 or (12).  Dates may be written in any of `FORMS`.
+Durations are what pandas reads as such (01:23:45, 2 days, 1h 30m).  Everything else is text.
 """
 
 import re
@@ -35,9 +35,10 @@ DAYS = (
     "%Y/%m/%d", "%Y.%m.%d", "%d.%m.%Y", "%d.%m.%y", "%m/%d/%Y", "%d/%m/%Y", "%m/%d/%y", "%d/%m/%y", "%d-%m-%Y", "%m-%d-%Y",
     "%d %b %Y", "%d-%b-%Y", "%d-%b-%y", "%b %d, %Y", "%d %B %Y", "%B %d, %Y", "%b %Y", "%B %Y", "%m/%Y", "%m.%Y",
 )  # fmt: skip
-TIMES = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p")
-WEEKDAY = re.compile(r"^(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? +", re.IGNORECASE)
-"""What may stand before a date."""
+TIMES = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %H:%M:%S %z", " %I:%M %p", " %I:%M:%S %p")
+FORMS = (*(day + time for day in DAYS for time in TIMES), "%b %d %H:%M:%S %Y")
+AROUND = re.compile(r"^(?:mon|tue|wed|thu|fri|sat|sun)[a-z]*,? +|,(?= \d{1,2}:)", re.IGNORECASE)
+"""What may stand before a date, and before its time."""
 
 ISO, COMPACT = "ISO8601", "%Y%m%d"
 """2024-12-31, alone or with a time, and the whole number 20241231."""
@@ -180,7 +181,7 @@ def _candidates(present: "pd.Series[Any]") -> Iterator[Reading]:
     yield Reading("number", DECIMAL_COMMA)
     yield Reading("date", ISO)
     for cell in {first, str(present.iloc[-1]).strip()}:
-        yield from (Reading("date", day + time) for day in DAYS for time in TIMES if _parses(cell, day + time))
+        yield from (Reading("date", form) for form in FORMS if _parses(cell, form))
     yield Reading("duration")
 
 
@@ -194,7 +195,7 @@ def _refuse(present: "pd.Series[Any]", best: Reading, what: str, way_out: str) -
 
 def _parses(cell: str, form: str) -> bool:
     try:
-        datetime.strptime(WEEKDAY.sub("", cell), form)
+        datetime.strptime(AROUND.sub("", cell), form)
     except ValueError:
         return False
     return True
@@ -205,6 +206,7 @@ def _numbers(column: "pd.Series[Any]", form: str) -> "pd.Series[Any]":
     if is_number(column):
         return column.astype("float64")
     texts = column.astype("str").str.strip().str.lower().replace({"true": "1", "false": "0"})
+    texts = texts.str.replace("\N{MINUS SIGN}", "-")
     texts = texts.str.replace(r"^\((.+)\)$", r"-\1", regex=True)  # as accountants write losses
     texts = texts.str.removesuffix("%").str.strip(" $€£")
     texts = texts.str.replace(r"(?<=\d)[\s'](?=\d{3}(?!\d))", "", regex=True)  # 1 234 and 1'234
@@ -221,7 +223,7 @@ def _dates(column: "pd.Series[Any]", form: str) -> "pd.Series[Any]":
     if not pd.api.types.is_datetime64_any_dtype(column):
         whole = is_number(column)
         texts = column.astype("Int64").astype("str") if whole else column.astype("str").str.strip()
-        texts = texts.str.replace(WEEKDAY, "", regex=True)
+        texts = texts.str.replace(AROUND, "", regex=True)
         column = texts.mask(column.isna() if whole else is_missing(column))
     with warnings.catch_warnings(action="ignore"):
         read: pd.Series[Any] = pd.to_datetime(column, format=form, errors="coerce", utc=True)

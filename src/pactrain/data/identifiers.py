@@ -15,7 +15,7 @@ FEW_ROWS = 20
 FREE_TEXT = 4
 """Words in a cell from which on a column of different texts is free text."""
 
-NAMED = re.compile(r"(?i:(.*[_ .-])?(id|uuid|guid|index|idx|rowid|key|nr|no))|.*[a-z](Id|ID)|Unnamed: \d+")
+NAMED = re.compile(r"(?i:(.*[_ .-])?(id|uuid|guid|index|idx|rowid|key|nr|no)\.?)|.*[a-z](Id|ID)|Unnamed: \d+")
 """Names of columns of identifiers: id, customer_id, customerId."""
 
 
@@ -29,12 +29,12 @@ def why_left_out(column: "pd.Series[Any]", reading: Reading | None) -> str | Non
         if len(present) < FEW_ROWS or different <= len(present) / 2:
             return None
         if _are_dates(present):
-            return "dates written in several ways; write them in one"
+            return "dates in several forms, or in none that is known; write them as 2024-12-31"
         words = np.mean([len(text.split()) for text in present.astype("str")])
         return (
             "free text; --text reads it"
             if words >= FREE_TEXT
-            else "different in nearly every row: a name or an identifier"
+            else "different in most rows: a name, an identifier, or numbers in a form that is not known"
         )
     if reading.kind != "number" or not _different_whole_numbers(reading.tried(present)):
         return None

@@ -36,7 +36,7 @@ def shapes_named(sample: Any) -> Iterator[None]:
         if "type" in str(error):
             advice = f". These are {first.dtype}: let your batches hold numbers of the network's type, as in x.float()"
         raise DataError(
-            f"the network does not take the training data, of which a batch of inputs has the shape {tuple(first.shape)} "
+            f"network and loss do not take the training data, of which a batch of inputs has the shape {tuple(first.shape)} "
             f"(examples first): {error}{advice}"
         ) from error
 

@@ -116,11 +116,11 @@ def usual_loss(model: nn.Module | None, output: Tensor | None, target: Tensor) -
         if target.dtype != torch.bool and target.min() == target.max():
             raise _ask(output, target, f"all {int(target.min())}", classes="pass loss='binary_cross_entropy'")
         return LOSSES["binary_cross_entropy"]
+    if bool((target.abs() == 1).all()) and bool((target < 0).any()):
+        raise _ask(output, target, "-1 and 1", classes="write 0 for -1")
     if whole:
         found = f"whole numbers from {int(target.min())} to {int(target.max())}"
         raise _ask(output, target, found, classes="let the network's last layer have one output per class")
-    if bool((target.abs() == 1).all()) and bool((target < 0).any()):
-        raise _ask(output, target, "-1 and 1", classes="write 0 for -1")
     if (
         target.ndim == 2
         and target.shape[1] > 1

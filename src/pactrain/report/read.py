@@ -7,6 +7,7 @@ from typing import Any
 
 from pactrain.bounds.moment import Moment
 from pactrain.certification.certificate import Certificate
+from pactrain.runs.conformal import Calibration
 from pactrain.runs.folder import read_history, read_moment
 from pactrain.runs.result import Result
 from pactrain.runs.sentences import data_name
@@ -34,6 +35,7 @@ class Run:
     moment: Moment | None = None
     analysis: dict[str, Any] = field(default_factory=dict)
     """What is known of the model's answers, rows and columns."""
+    calibration: Calibration | None = None
 
     @property
     def data(self) -> str:
@@ -92,6 +94,7 @@ def read_run(path: str | Path, *, name: str | None = None) -> Run:
         genuine=found is None or found.recheck(),
         moment=read_moment(folder),
         analysis=_if_there(folder / "analysis.json") or {},
+        calibration=Calibration.load(folder) if (folder / "metrics.json").exists() else None,
     )
 
 
@@ -107,6 +110,7 @@ def run_of(result: Result) -> Run:
         genuine=result.certificate.recheck(),
         moment=result.moment,
         analysis=plain(result.analysis),
+        calibration=result.calibration,
     )
 
 

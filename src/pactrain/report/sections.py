@@ -66,11 +66,20 @@ def certificate(run: Run) -> Values:
         "confidence": found.confidence,
         "n": f"{found.n:,}",
         "findings": [finding(s) for s in found.findings()],
+        "coverage": _coverage(run),
         "silence": [*([] if found.claims() else [UNCLAIMED]), *found.silence()],
         "notes": [sentence(text) for text in (*(c.reason for c in found.caveats), *found.notes)],
         "meaning": meaning | {"vacuous": "The bound is no better than the best constant answer."},
         "statements": _statements(found),
     }
+
+
+def _coverage(run: Run) -> str:
+    """What intervals or sets of 90 % are like; empty if there are none."""
+    if run.calibration is None:
+        return ""
+    unit = (run.config.get("preprocess") or {}).get("target_std", 1.0)
+    return run.calibration.in_words(run.config["answers"], unit)
 
 
 def _statements(found: Certificate) -> Table:

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from pactrain.problem.batches import Batches
-from pactrain.problem.losses import Loss
+from pactrain.problem.losses import Loss, Meaning
 from pactrain.problem.module_modes import evaluating
+from pactrain.runs.sentences import number, percent
 from pactrain.runs.weight_files import weights_of
 from pactrain.runtime.arguments import check_share
 from pactrain.runtime.files import save_state
@@ -52,6 +53,16 @@ class Calibration:
         if self.doubts:
             return f"heuristic: {what}; {'; '.join(self.doubts)}"
         return f"certified: {what}, on average over such rows, for new rows from the same source"
+
+    def in_words(self, meaning: Meaning, unit: float = 1.0) -> str:
+        """How wide intervals of 90 % coverage are, in the target's `unit`, or what sets hold; then the guarantee."""
+        limits, said = self.limits(0.9), self.guarantee(0.9)
+        if not np.isfinite(limits).all():
+            return said
+        if meaning != "values":
+            return f"sets of the classes that have a probability of at least {percent(1 - limits[0])}: {said}"
+        widths = [f"± {number(unit * limit)}" for limit in (limits.min(), limits.max())]
+        return f"intervals of {widths[0] if len(limits) == 1 else f'{widths[0]} to {widths[1]}, by output'}: {said}"
 
     def save(self, folder: Path) -> str:
         """Keep it in a run folder; returns the digest of the file."""

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, Dataset
 
 from pactrain.distributions.posterior import Posterior
 from pactrain.problem.batches import EVALUATION_BATCH
@@ -208,6 +209,10 @@ def _call(tensors: dict[Any, Tensor]) -> Call:
 
 def _tensor(part: Any) -> Tensor:
     """A tensor, an array, a frame or a nested list as a tensor without NaN or infinity."""
+    if isinstance(part, (Dataset, DataLoader)):
+        raise DataError(
+            f"the inputs are a {type(part).__name__}; pass the inputs alone, without targets, as one tensor, array or frame"
+        )
     tensor = part.detach() if isinstance(part, Tensor) else _from_numpy(part)
     if tensor.layout is not torch.strided:
         raise DataError("the inputs are a sparse tensor; pass its to_dense()")
@@ -232,14 +237,17 @@ def _from_numpy(part: Any) -> Tensor:
 
 
 def _as_network_takes(model: nn.Module, tensors: dict[Any, Tensor], dtype: torch.dtype) -> dict[Any, Tensor]:
-    """Floating-point numbers in the network's precision; whole ones too, unless the network takes them as they are."""
+    """Floating-point numbers in the network's precision; whole ones too, unless the network takes them as they are, or as int64."""
     tensors = {key: part.to(dtype) if part.is_floating_point() else part for key, part in tensors.items()}
     if all(part.is_floating_point() for part in tensors.values()):
         return tensors
-    args, named = _call({key: part[:2] for key, part in tensors.items()})
-    try:
-        with evaluating(model):
-            model(*args, **named)
-    except (RuntimeError, TypeError, IndexError):  # a network that looks tokens up takes nothing else
-        return {key: part if part.is_complex() else part.to(dtype) for key, part in tensors.items()}
-    return tensors
+    whole = [key for key, part in tensors.items() if not part.is_floating_point() and not part.is_complex()]
+    for tried in (tensors, tensors | {key: tensors[key].long() for key in whole}):
+        args, named = _call({key: part[:2] for key, part in tried.items()})
+        try:
+            with evaluating(model):
+                model(*args, **named)
+        except (RuntimeError, TypeError, IndexError):  # a network that looks tokens up takes nothing but whole numbers
+            continue
+        return tried
+    return tensors | {key: tensors[key].to(dtype) for key in whole}

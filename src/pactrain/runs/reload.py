@@ -38,7 +38,8 @@ def reload(
     config, metrics, certificate = read_completed(folder)
     _, values = weights_of(folder, POSTERIOR)
     prior = made_from(folder / POSTERIOR, lambda v: Prior(per=dict(v["groups"])), values)
-    posterior, moment = load_posterior(folder, Posterior(model, prior)), read_moment(folder)
+    plain = getattr(model, "_orig_mod", model)  # a compiled network has the weights of this one, which a run names
+    posterior, moment = load_posterior(folder, Posterior(plain, prior)), read_moment(folder)
     if moment is None:
         raise RunError(f"{folder} holds no moment.json: the run is not as pactrain writes it")
     TRAINED.add(model)
