@@ -101,6 +101,20 @@ def test_one_time_is_left() -> None:
     assert drawn(bar).count("left") == 1
 
 
+def test_the_time_left_is_that_of_the_whole_run() -> None:
+    moment = [0.0]
+    bar = Bar(screen(), whole_run=True, clock=lambda: moment[0])
+    bar(Event("scan", 1, 1))
+    moment[0] = 0.75
+    bar(Event("train", 1, 100, record()))
+    moment[0] = 75.0
+    bar(Event("train", 100, 100, record()))
+    assert "0:15 left" in drawn(bar)  # certifying and summing up are 15 parts beside 75 of training
+    moment[0] = 90.0
+    bar(Event("report", 1, 1))
+    assert "0:00 left" in drawn(bar)
+
+
 def test_everything_fits_eighty_columns() -> None:
     bar = Bar(screen(), whole_run=True)
     bar(Event("train", 1234, 5000, record(stage=2, test={"accuracy": 0.97553, "loss": 1.0})))
