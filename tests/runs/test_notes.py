@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
 
 import pactrain
 from pactrain.certification.before_training import Described
@@ -92,6 +93,12 @@ def test_rows_that_others_say_nothing_about_are_told() -> None:
     for y, told in ((noise, True), ((x[:, 0] > 0).long(), False)):
         notes = pactrain.fit(mlp(3, 2, seed=0), (x, y)).notes
         assert any(note.startswith("Rows that are left out would be predicted hardly better") for note in notes) == told
+
+
+def test_guessing_is_not_spoken_of_where_the_classes_are_not_known() -> None:
+    found = pactrain.fit(build("mlp"), DataLoader(TensorDataset(*rows()), batch_size=30))
+    assert found.metrics["left_out"]
+    assert not any("by guessing" in note for note in found.notes)
 
 
 def test_copied_rows_are_told() -> None:

@@ -163,6 +163,29 @@ def test_a_limit_on_time_is_counted_in() -> None:
     assert all(e.done <= e.total < 10**6 for e in trained)
 
 
+def test_a_limit_on_time_is_counted_in_block_by_block() -> None:
+    events: list[Event] = []
+    rules = AUTO.replace(fixed_epochs=10**6)
+    pactrain.fit(build("mlp"), rows(), preset=rules, certificate="progressive", budget="2s", callbacks=[events.append])
+    trained = [e for e in events if e.phase == "train"]
+    assert trained[-1].done == trained[-1].total
+    assert max(e.total for e in trained) < 10**5
+
+
+def test_blocks_between_trainings_take_no_part_of_the_bar() -> None:
+    bar, parts = Bar(screen(), whole_run=True), []
+    for phase, done, total in [
+        ("train", 50, 150),
+        ("block", 1, 2),
+        ("train", 100, 150),
+        ("block", 2, 2),
+        ("train", 150, 150),
+    ]:
+        bar(Event(phase, done, total, record()))
+        parts.append(bar.part)
+    assert parts == pytest.approx([part / 0.9 for part in (0.25, 0.25, 0.5, 0.5, 0.75)])
+
+
 @pytest.mark.parametrize("stage2", [0.0, 0.5])
 def test_the_total_is_met_at_the_end_of_each_stage(stage2: float) -> None:
     events: list[Event] = []

@@ -171,7 +171,7 @@ def _notes_on_left_out(trained: Trained) -> list[str]:
         return []
     notes = []
     guessing = entropy(problem.class_shares())
-    if problem.trained_on.name == "cross_entropy" and found.loss > INFORMED * guessing:
+    if guessing and problem.trained_on.name == "cross_entropy" and found.loss > INFORMED * guessing:
         notes.append(
             f"Rows that are left out would be predicted hardly better than by guessing (loss {found.loss:.3g} against {guessing:.3g}), so the "
             "network was regularised strongly. Where rows have to be remembered rather than compared with others, plain training may do better."

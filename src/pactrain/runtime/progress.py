@@ -68,7 +68,7 @@ class Bar:
         """Show one event."""
         if not self._phase and event.phase != "prior" and self.phases:
             self.phases.remove("prior")
-        if event.phase != self._phase:
+        if event.phase not in (self._phase, "block"):  # the trainings before and after a block are what takes time
             self._phase, self._since, self._began = event.phase, self._last, max(0, event.done - 1)
             self._done, self._unit = 0, SHARES.get(event.phase, 1.0) / max(1, event.total)
             if event.phase in self.phases:
@@ -91,7 +91,7 @@ class Bar:
         So it moves on and ends at its end, although a search over γ may add epochs to those that were announced.
         """
         if event.phase == "block":
-            return self.part  # the trainings before and after it are what takes time
+            return self.part
         step = self._unit * max(0, event.done - self._done)
         ahead = self._unit * max(0, event.total - self._done) + self._later
         self._done = max(self._done, event.done)
@@ -99,7 +99,7 @@ class Bar:
 
     def _left(self, event: Event) -> str:
         """The time left of the whole, by what this phase took so far; the scan says nothing about what comes after it."""
-        if event.phase == "scan":
+        if event.phase in ("scan", "block"):
             return ""
         if event.phase == "runs":
             seconds = event.values["left"]
