@@ -20,6 +20,14 @@ def test_a_short_budget_is_told() -> None:
         assert not any("budget" in note for note in pactrain.fit(build("mlp"), rows(), budget=enough).notes)
 
 
+def test_a_budget_that_is_far_too_short_says_nothing_about_linear_models() -> None:
+    x = torch.randn(200, 5, generator=torch.Generator().manual_seed(0))
+    y = (x[:, 0] > 0).long()
+    found = pactrain.fit(mlp(5, 2, seed=0), (x[:100], y[:100]), test=(x[100:], y[100:]), budget=0.01)
+    assert found.metrics["rivals"]["linear"]["accuracy"] > found.metrics["test"]["accuracy"] + 0.02
+    assert [note.split()[1] for note in found.notes if "linear model" in note or "budget" in note] == ["budget"]
+
+
 def test_noise_is_no_better_than_guessing() -> None:
     g = torch.Generator().manual_seed(0)
     x, y = torch.randn(120, 5, generator=g), torch.randint(0, 2, (120,), generator=g)
