@@ -5,7 +5,9 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
+from html import escape
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import nbformat
@@ -16,6 +18,9 @@ logging.getLogger("traitlets").setLevel(logging.WARNING)
 
 SECONDS = 600
 """The most that one cell may take."""
+
+WIDTH = 92
+"""Characters that fit a line of the page."""
 
 
 def executed(text: str, folder: str | Path) -> Any:
@@ -46,17 +51,25 @@ def _parts(cell: Any) -> Iterator[str]:
         return
     yield f"```python\n{cell.source}\n```"
     if printed := "".join(output.text for output in cell.outputs if output.output_type == "stream"):
-        yield f"```text\n{printed.rstrip()}\n```"
+        yield _text(printed)
     for output in cell.outputs:
         data = output.get("data")
         if not data:
             continue
         if "image/png" in data:
-            yield _html(f'<img alt="" src="data:image/png;base64,{data["image/png"].strip()}">')
+            yield _html(
+                f'<img alt="{escape(cell.metadata["alt"])}" src="data:image/png;base64,{data["image/png"].strip()}">'
+            )
         elif "text/html" in data:
             yield _html(data["text/html"])
         else:
-            yield f"```text\n{data['text/plain'].rstrip()}\n```"
+            yield _text(data["text/plain"])
+
+
+def _text(printed: str) -> str:
+    """What a cell prints, in lines that fit the page."""
+    lines = [fill(line, WIDTH, subsequent_indent="    ") for line in printed.rstrip().splitlines()]
+    return "\n".join(["```text", *lines, "```"])
 
 
 def _html(text: str) -> str:

@@ -3,7 +3,7 @@
 
     python tools/verify.py certificate.json [more.json ...]
 
-It shares no code with pactrain and was written from docs/certificates.md ("The record, field by field"), to be read.
+It shares no code with pactrain and was written from docs/record.md, to be read.
 
 A stored value is accepted only if it is *proved* not to be below the number that its formula gives. No formula has to be
 inverted for that: kl(q‖p) grows with p and P(Binomial(n, p) ≤ k) falls with p, so it is enough to evaluate them at the

@@ -123,6 +123,18 @@ def test_identifiers_by_name(tmp_path: Path) -> None:
     assert next(record["became"] for record in kept if record["column"] == "customer_id") == "number"
 
 
+def test_missing_numbers_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    values = np.arange(ROWS, dtype=float) % 7 + 0.5
+    values[::4] = np.nan
+    table(values).to_csv(path, index=False)
+    encoder = load(str(path), Columns(target="y")).encoder
+    told = next(record for record in column_records(encoder) if record["column"] == "mess")
+    assert 0 < told["missing"] < ROWS / 2
+    assert told["median"] == next(c.median for c in encoder.numeric if c.name == "mess")
+    assert f"mess ({told['missing']} missing)" in columns_in_short(encoder)
+
+
 def test_splits_by_file_group_and_time(tmp_path: Path) -> None:
     path, other = tmp_path / "t.csv", tmp_path / "test.csv"
     day = pd.date_range("2023-01-01", periods=ROWS)[::-1]

@@ -19,6 +19,18 @@ SAYS = {
 }
 
 
+def test_what_cells_give_fits_the_page_and_has_a_text_alternative() -> None:
+    cell = nbformat.v4.new_code_cell("1", metadata={"alt": 'a "figure"'})
+    cell.outputs = [
+        nbformat.v4.new_output("stream", text="  short\n" + 40 * "long " + "\n"),
+        nbformat.v4.new_output("display_data", data={"image/png": "AAAA"}),
+    ]
+    page = page_of(nbformat.v4.new_notebook(cells=[cell]))
+    assert "\n  short\n" in page
+    assert max(map(len, page.splitlines())) <= 100
+    assert '<img alt="a &quot;figure&quot;"' in page
+
+
 def test_there_are_notebooks_for_what_is_said_of_them() -> None:
     assert [path.stem for path in NOTEBOOKS] == sorted(SAYS)
 

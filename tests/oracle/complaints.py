@@ -1,6 +1,6 @@
 """An oracle for certificates: every statement, with every input, is computed again from weights, rows and seeds.
 
-Nothing of pactrain is imported: the formulas are those of docs/certificates.md (`formulas.py`), the networks run in float64
+Nothing of pactrain is imported: the formulas are those of docs/record.md (`formulas.py`), the networks run in float64
 (`networks.py`).  A statement, an input or an event that the oracle does not know is a complaint.
 """
 

@@ -1,4 +1,4 @@
-"""The formulas of docs/certificates.md, written from that page in float64 and mpmath.  Nothing of pactrain is imported."""
+"""The formulas of docs/record.md, written from that page in float64 and mpmath.  Nothing of pactrain is imported."""
 
 import math
 from collections.abc import Callable, Mapping

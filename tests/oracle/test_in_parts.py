@@ -1,4 +1,4 @@
-"""The certificates of trainings that went part by part, from the weights that were judged, in float64; the oracle's own copies of the rules of docs/certificates.md."""
+"""The certificates of trainings that went part by part, from the weights that were judged, in float64; the oracle's own copies of the rules of docs/record.md."""
 
 import zlib
 from dataclasses import dataclass

@@ -11,7 +11,7 @@ CONFIG = {
         "categorical": [{"name": "sex", "categories": ["f", "m"]}],
     },
     "columns": [
-        {"column": "age", "became": "number", "features": 1},
+        {"column": "age", "became": "number", "features": 1, "missing": 7, "median": 28.75},
         {"column": "sex", "became": "categories", "features": 2, "different": 3},
         {"column": "name", "became": "left out", "features": 0, "why": "it looks like an identifier"},
     ],
@@ -63,7 +63,7 @@ def test_a_mistake_is_shown_with_its_values() -> None:
 def test_the_fate_of_every_column_is_told() -> None:
     found = columns(RUN)
     assert found["fates"].rows == [
-        ["age", "a number", "1"],
+        ["age", "a number; 7 missing became the median, 28.75", "1"],
         ["sex", "2 of 3 categories", "2"],
         ["name", "left out: it looks like an identifier", "–"],
     ]

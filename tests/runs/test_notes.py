@@ -2,6 +2,7 @@
 
 import torch
 from torch import Tensor, nn
+from torch.utils.data import DataLoader, TensorDataset
 
 import pactrain
 from pactrain.certification.before_training import Described
@@ -17,6 +18,14 @@ def test_a_short_budget_is_told() -> None:
     assert any("The budget ended training after" in note for note in short.notes)
     for enough in ("1h", "3 epochs"):  # whoever says how many epochs has asked for them
         assert not any("budget" in note for note in pactrain.fit(build("mlp"), rows(), budget=enough).notes)
+
+
+def test_a_budget_that_is_far_too_short_says_nothing_about_linear_models() -> None:
+    x = torch.randn(200, 5, generator=torch.Generator().manual_seed(0))
+    y = (x[:, 0] > 0).long()
+    found = pactrain.fit(mlp(5, 2, seed=0), (x[:100], y[:100]), test=(x[100:], y[100:]), budget=0.01)
+    assert found.metrics["rivals"]["linear"]["accuracy"] > found.metrics["test"]["accuracy"] + 0.02
+    assert [note.split()[1] for note in found.notes if "linear model" in note or "budget" in note] == ["budget"]
 
 
 def test_noise_is_no_better_than_guessing() -> None:
@@ -92,6 +101,12 @@ def test_rows_that_others_say_nothing_about_are_told() -> None:
     for y, told in ((noise, True), ((x[:, 0] > 0).long(), False)):
         notes = pactrain.fit(mlp(3, 2, seed=0), (x, y)).notes
         assert any(note.startswith("Rows that are left out would be predicted hardly better") for note in notes) == told
+
+
+def test_guessing_is_not_spoken_of_where_the_classes_are_not_known() -> None:
+    found = pactrain.fit(build("mlp"), DataLoader(TensorDataset(*rows()), batch_size=30))
+    assert found.metrics["left_out"]
+    assert not any("by guessing" in note for note in found.notes)
 
 
 def test_copied_rows_are_told() -> None:

@@ -21,6 +21,13 @@ def result() -> pactrain.Result:
     return pactrain.fit(model, rows(), test=rows(20, seed=2), budget="3 epochs")
 
 
+def test_repr_names_what_accuracy_hides_where_classes_are_uneven() -> None:
+    x = torch.randn(200, 6, generator=torch.Generator().manual_seed(0))
+    y = (x[:, 0] > 1.2).long()
+    found = pactrain.fit(build("mlp"), (x[:100], y[:100]), test=(x[100:], y[100:]), budget="20 epochs")
+    assert "balanced accuracy" in repr(found)
+
+
 def test_repr_is_five_lines(result: pactrain.Result) -> None:
     lines = repr(result).splitlines()
     assert len(lines) == 5

@@ -101,6 +101,20 @@ def test_one_time_is_left() -> None:
     assert drawn(bar).count("left") == 1
 
 
+def test_the_time_left_is_that_of_the_whole_run() -> None:
+    moment = [0.0]
+    bar = Bar(screen(), whole_run=True, clock=lambda: moment[0])
+    bar(Event("scan", 1, 1))
+    moment[0] = 0.75
+    bar(Event("train", 1, 100, record()))
+    moment[0] = 75.0
+    bar(Event("train", 100, 100, record()))
+    assert "0:15 left" in drawn(bar)  # certifying and summing up are 15 parts beside 75 of training
+    moment[0] = 90.0
+    bar(Event("report", 1, 1))
+    assert "0:00 left" in drawn(bar)
+
+
 def test_everything_fits_eighty_columns() -> None:
     bar = Bar(screen(), whole_run=True)
     bar(Event("train", 1234, 5000, record(stage=2, test={"accuracy": 0.97553, "loss": 1.0})))
@@ -147,6 +161,25 @@ def test_a_limit_on_time_is_counted_in() -> None:
     trained = [e for e in events if e.phase == "train"]
     assert trained[-1].done == trained[-1].total < 10**6
     assert all(e.done <= e.total < 10**6 for e in trained)
+
+
+def test_a_limit_on_time_is_counted_in_block_by_block() -> None:
+    events: list[Event] = []
+    rules = AUTO.replace(fixed_epochs=10**6)
+    pactrain.fit(build("mlp"), rows(), preset=rules, certificate="progressive", budget="2s", callbacks=[events.append])
+    trained = [e for e in events if e.phase == "train"]
+    assert trained[-1].done == trained[-1].total
+    assert max(e.total for e in trained) < 10**5
+
+
+def test_blocks_between_trainings_take_no_part_of_the_bar() -> None:
+    bar, parts = Bar(screen(), whole_run=True), []
+    for done in (50, 100, 150):
+        bar(Event("train", done, 150, record()))
+        trained = bar.part
+        bar(Event("block", done // 50, 3))
+        parts += [trained, bar.part]
+    assert parts == pytest.approx([part / 0.9 for part in (0.25, 0.25, 0.5, 0.5, 0.75, 0.75)])
 
 
 @pytest.mark.parametrize("stage2", [0.0, 0.5])

@@ -141,7 +141,7 @@ INPUTS: dict[str, Callable[[random.Random], dict[str, Any]]] = {
 
 
 def seal(record: dict[str, Any]) -> dict[str, Any]:
-    """The record with the digest that fits it, computed as docs/certificates.md says."""
+    """The record with the digest that fits it, computed as docs/record.md says."""
     rest = {key: value for key, value in record.items() if key != "digest"}
     text = json.dumps(rest, sort_keys=True, separators=(", ", ": "), ensure_ascii=True)
     return rest | {"digest": blake2b(text.encode(), digest_size=16).hexdigest()}

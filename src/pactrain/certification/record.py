@@ -1,6 +1,6 @@
 """What the JSON record of a certificate must look like before any of its numbers is computed again, and where two records differ.
 
-A record comes from a file, so everything about it may be wrong.  The fields are those of docs/certificates.md.
+A record comes from a file, so everything about it may be wrong.  The fields are those of docs/record.md.
 """
 
 import math

@@ -8,6 +8,7 @@ from pactrain.cli.groups import JsonOptions, RunOptions
 from pactrain.cli.option_types import Column, File, FilePlace, RunPlace, Share
 from pactrain.cli.output import console, is_number, number, table, write_result
 from pactrain.cli.run_folders import read_config
+from pactrain.runs.sentences import percent
 from pactrain.runtime.errors import DataError, PactrainError
 
 if TYPE_CHECKING:
@@ -102,11 +103,12 @@ class Predict(RowOptions, RunOptions, AnswerOptions, JsonOptions):
             _write(self.out, rows)
             screen.print(f"{n:,} predictions written to {self.out}", markup=False)
         elif self.json_to is None:
-            shown = [[_cell(v[i]) for v in rows.values()] for i in range(min(SHOWN, n))]
+            first = [[_cell(v[i]) for v in rows.values()] for i in range(min(SHOWN, n))]
             part = f", the first {SHOWN} of them (--out FILE writes all)" if n > SHOWN else ""
-            screen.print(table(f"{n:,} predictions{part}", list(rows), shown))
+            screen.print(table(f"{n:,} predictions{part}", list(rows), first))
         for name, score in scores.items():
-            screen.print(f"{name.replace('_', ' ')}: {score:.4g}", markup=False)
+            shown = f"{score:,}" if isinstance(score, int) else number(score) if name == "rmse" else percent(score)
+            screen.print(f"{name.replace('_', ' ')}: {shown}", markup=False)
 
 
 def columns_of(prediction: "Prediction") -> dict[str, list[Any]]:

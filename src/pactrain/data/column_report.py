@@ -20,6 +20,10 @@ def column_records(encoder: Encoder) -> list[dict[str, Any]]:
     for number in encoder.numeric:
         record = records.setdefault(number.name, {"column": number.name, "became": number.reading.kind, "features": 0})
         record["features"] += 1
+        if number.missing:
+            record["missing"] = number.missing
+            if number.reading.kind == "number":
+                record["median"] = number.median
         if number.reading.kind == "date":
             record["written"] = number.reading.form
             record["parts"] = [*record.get("parts", ()), number.part]
@@ -45,6 +49,8 @@ def columns_in_short(encoder: Encoder) -> str:
 def _detail(record: dict[str, Any]) -> str:
     if record["became"] == "left out":
         return f" ({record['why']})"
+    if record["became"] in ("number", "duration") and record.get("missing"):
+        return f" ({record['missing']:,} missing)"
     if record["became"] == "date":
         return f" ({', '.join(record['parts'])}; written {_as_written(record['written'])})"
     if record["became"] == "categories":

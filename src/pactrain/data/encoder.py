@@ -42,6 +42,7 @@ class Numeric:
     std: float
     part: str = ""
     reading: Reading = field(default_factory=lambda: Reading("number", "1234.5"))
+    missing: int = 0  # training rows that have the median instead
 
 
 @dataclass(frozen=True)

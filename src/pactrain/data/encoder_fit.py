@@ -128,7 +128,8 @@ def _fit_numbers(name: str, values: NDArray[np.float64], part: str, reading: Rea
     filled = np.where(np.isnan(values), median, values)
     std = float(filled.std())
     differ = filled.min() < filled.max() and std > 0
-    return Numeric(name, median, float(filled.mean()), std, part, reading) if differ else None
+    missing = len(values) - len(known)
+    return Numeric(name, median, float(filled.mean()), std, part, reading, missing) if differ else None
 
 
 def _target_scale(

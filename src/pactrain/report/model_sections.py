@@ -174,6 +174,12 @@ def columns(run: Run) -> Values:
 
 
 def _became(record: Values) -> str:
+    """What a column became, and what its missing cells did."""
+    median = f", {number(record['median'])}" if "median" in record else ""
+    return _sort(record) + (f"; {record['missing']:,} missing became the median{median}" if "missing" in record else "")
+
+
+def _sort(record: Values) -> str:
     kind = record["became"]
     if kind == "left out":
         return f"left out: {record.get('why', '')}"

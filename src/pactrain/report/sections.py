@@ -108,9 +108,7 @@ def configuration(run: Run) -> Values:
     rules, encoder = c.get("rules", {}), c.get("preprocess", {})
     values: Values = {
         "data": c["data"].get("name") if isinstance(c.get("data"), dict) else run.data,
-        "features": f"{len(encoder['numeric'])} numeric, {len(encoder['categorical'])} categorical"
-        if encoder
-        else None,
+        "features": _features(encoder) if encoder else None,
         "target": f"{encoder['target']} ({encoder['kind']})" if encoder else None,
         "classes": ", ".join(map(str, encoder["classes"][:20])) if encoder.get("classes") else None,
         "network": f"{run.model}, {run.weights:,} weights in {len(c.get('groups', {}))} group{'s' * (len(c.get('groups', {})) != 1)}",
@@ -124,6 +122,13 @@ def configuration(run: Run) -> Values:
     }
     text = json.dumps({k: v for k, v in c.items() if k != "preprocess"}, indent=1, ensure_ascii=False)
     return {"main": {k: str(v) for k, v in values.items() if v is not None}, "json": text}
+
+
+def _features(encoder: Values) -> str:
+    """How many columns of each sort are learned from."""
+    counts = {sort: len(encoder.get(sort, ())) for sort in ("numeric", "categorical", "text")}
+    counts["of each node"] = encoder.get("node_features", 0)
+    return ", ".join(f"{count:,} {sort}" for sort, count in counts.items() if count)
 
 
 SECTIONS = (

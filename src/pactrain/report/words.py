@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from pactrain.certification.certificate import UNCLAIMED, Certificate
-from pactrain.certification.statement import PROGRESSIVE, RECURSIVE, Statement, at_least, claim
+from pactrain.certification.statement import MEANING, PROGRESSIVE, RECURSIVE, Statement, at_least, claim
 from pactrain.report.read import Run
 from pactrain.runs.sentences import number
 
@@ -24,7 +24,7 @@ HOW = {
 
 @dataclass(frozen=True)
 class Finding:
-    """One statement of a certificate as a sentence, its label, and where it comes from."""
+    """One statement of a certificate as a sentence, its label, and where it comes from; also what the label means, unless it is certified."""
 
     sentence: str
     label: str
@@ -64,7 +64,10 @@ def promised(s: Statement) -> str:
 
 def finding(s: Statement) -> Finding:
     """A statement as a sentence."""
-    return Finding(f"On new data {claim(s)}.", s.label, sentence(HOW.get(s.bound, s.bound)))
+    how = sentence(HOW.get(s.bound, s.bound))
+    return Finding(
+        f"On new data {claim(s)}.", s.label, how if s.label == "certified" else f"{how} {sentence(MEANING[s.label])}"
+    )
 
 
 def headline(run: Run) -> Statement | None:
@@ -87,7 +90,7 @@ def proved(run: Run) -> str:
         return f"Nothing is proved here. Estimated, at {sure}: on new data {claim(best)}."
     if best.bound != "test set":
         return f"Proved with {sure}, from {certificate.n:,} training examples alone: on new data {claim(best)}."
-    return f"Proved with {sure}, by the held-out test rows: on new data {claim(best)}. {_alone(certificate)}"
+    return f"Proved with {sure}: on new data {claim(best)}. {_alone(certificate)}"
 
 
 def _alone(certificate: Certificate) -> str:

@@ -61,8 +61,7 @@ def notes_on(trained: Trained, metrics: Mapping[str, Any], *, encoded: bool = Fa
         notes.append("Training was interrupted; this is the state it had reached, and it can be resumed.")
     notes += _notes_on_infinity(metrics)
     guessing = _notes_on_guessing(problem, metrics) or _notes_on_constant(metrics)
-    notes += guessing or _notes_on_linear(metrics)
-    notes += _notes_on_budget(trained.trainer)
+    notes += (guessing + _notes_on_budget(trained.trainer)) or _notes_on_linear(metrics)
     notes += _notes_on_rows(metrics)
     notes += _notes_on_memory(trained) or ([] if guessing else _notes_on_gap(metrics))
     notes += _notes_on_left_out(trained)
@@ -175,7 +174,7 @@ def _notes_on_left_out(trained: Trained) -> list[str]:
         return []
     notes = []
     guessing = entropy(problem.class_shares())
-    if problem.trained_on.name == "cross_entropy" and found.loss > INFORMED * guessing:
+    if guessing and problem.trained_on.name == "cross_entropy" and found.loss > INFORMED * guessing:
         notes.append(
             f"Rows that are left out would be predicted hardly better than by guessing (loss {found.loss:.3g} against {guessing:.3g}), so the "
             "network was regularised strongly. Where rows have to be remembered rather than compared with others, plain training may do better."

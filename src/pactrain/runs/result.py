@@ -69,7 +69,7 @@ class Result:
 
     def __repr__(self) -> str:
         """The data, the score, what was proved, how it errs and where it is, in five lines."""
-        more = details(self.config, self.metrics)[-1:]
+        more = details(self.config, self.metrics)[:1]
         where = f"{self.path}/report.html" if self.path else "result.report() makes a page about it"
         return "\n  ".join(
             [about(self.config, self.metrics), score(self.metrics), *promise(self.certificate)[:1], *more, where]

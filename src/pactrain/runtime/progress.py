@@ -50,6 +50,7 @@ class Bar:
         self.part = 0.0
         self._phase, self._began = "", 0  # the present phase, and what had been done of it before
         self._done, self._unit = 0, 0.0  # of the present phase: what the bar has counted, and the share of one step
+        self._later = 0.0  # the share of the phases after it
         self._since = self._last = self._last_line = (
             clock()
         )  # when the phase began; of the last event; of the last line
@@ -67,9 +68,11 @@ class Bar:
         """Show one event."""
         if not self._phase and event.phase != "prior" and self.phases:
             self.phases.remove("prior")
-        if event.phase != self._phase:
+        if event.phase not in (self._phase, "block"):  # the trainings before and after a block are what takes time
             self._phase, self._since, self._began = event.phase, self._last, max(0, event.done - 1)
             self._done, self._unit = 0, SHARES.get(event.phase, 1.0) / max(1, event.total)
+            if event.phase in self.phases:
+                self._later = sum(SHARES[phase] for phase in self.phases[self.phases.index(event.phase) + 1 :])
         self._last = self.clock()
         self.part = self._part(event)
         if event.phase == "runs" and "kind" not in event.values:  # the first one of a plan
@@ -88,22 +91,21 @@ class Bar:
         So the bar never goes back and ends full, although a search over γ may add epochs to those that were announced.
         """
         if event.phase == "block":
-            return self.part  # the trainings before and after it are what takes time
-        later = self.phases[self.phases.index(event.phase) + 1 :] if event.phase in self.phases else []
+            return self.part
         step = self._unit * max(0, event.done - self._done)
-        ahead = self._unit * max(0, event.total - self._done) + sum(SHARES[phase] for phase in later)
+        ahead = self._unit * max(0, event.total - self._done) + self._later
         self._done = max(self._done, event.done)
         return self.part + (1 - self.part) * min(1.0, step / ahead) if ahead > 0 else self.part
 
     def _left(self, event: Event) -> str:
-        """The time left, from the time that this phase has taken; empty for the scan, as training comes after it."""
-        if event.phase == "scan":
+        """The time left of the whole, from the time that this phase has taken; empty for the scan, as training comes after it."""
+        if event.phase in ("scan", "block"):
             return ""
         if event.phase == "runs":
             seconds = event.values["left"]
         else:
             each = (self._last - self._since) / max(1, event.done - self._began)
-            seconds = each * (event.total - event.done)
+            seconds = each * (event.total - event.done + self._later / self._unit)
         return "" if seconds is None or event.done == 0 else f"{_clock(seconds)} left"
 
 

@@ -74,8 +74,14 @@ def with_blocks(
 
 def expected_epochs(trainer: Trainer, start: Start) -> int:
     """The epoch at which training is likely to end, with all blocks that are still to come."""
-    left = start.blocks - len(trainer.progress.blocks)
-    return trainer.expected_epochs() + left * _epochs(start.options, trainer.steps_per_epoch)
+    p = trainer.progress
+    end = trainer.expected_epochs() + (start.blocks - len(p.blocks)) * _epochs(start.options, trainer.steps_per_epoch)
+    seconds = for_training(start.options, start.seconds)
+    return (
+        end
+        if seconds == math.inf
+        else min(end, p.epoch + math.ceil(p.epoch * seconds / (p.seconds_before + p.seconds)))
+    )
 
 
 def _budget(now: Start, *, to_come: int) -> Budget:
