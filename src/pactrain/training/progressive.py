@@ -76,7 +76,7 @@ def expected_epochs(trainer: Trainer, start: Start) -> int:
     """The epoch at which training is likely to end, with all blocks that are still to come."""
     p = trainer.progress
     end = trainer.expected_epochs() + (start.blocks - len(p.blocks)) * _epochs(start.options, trainer.steps_per_epoch)
-    seconds = for_training(start.options, start.seconds)
+    seconds = for_training(start.options, start.seconds_per_pass)
     return (
         end
         if seconds == math.inf
