@@ -41,6 +41,9 @@ def reload(
     posterior, moment = load_posterior(folder, Posterior(model, prior)), read_moment(folder)
     if moment is None:
         raise RunError(f"{folder} holds no moment.json: the run is not as pactrain writes it")
+    notes, interrupted = made_from(
+        folder / "metrics.json", lambda m: (list(m["notes"]), bool(m["interrupted"])), metrics
+    )
     TRAINED.add(model)
     return Result(
         model,
@@ -50,8 +53,8 @@ def reload(
         {key: value for key, value in metrics.items() if key not in ("notes", "interrupted", "weights")},
         moment,
         config,
-        metrics["notes"],
-        metrics["interrupted"],
+        notes,
+        interrupted,
         path=folder,
         earlier=load_earlier(folder),
         analysis=read_json(folder / "analysis.json") if (folder / "analysis.json").exists() else {},

@@ -56,13 +56,18 @@ def expanded_limit(path: Path) -> int:
 
 def read_json(path: Path, *, nan: bool = False) -> Any:
     """A JSON document of a run folder; `nan` allows numbers that are not finite."""
-    file = regular(path, RunError)
-    if file.stat().st_size > MOST_JSON:
-        raise RunError(f"{path} has {file.stat().st_size:,} bytes, more than the {MOST_JSON:,} that are read")
     try:
-        return parse_json(file.read_bytes(), nan=nan)
+        return parse_json(read_bounded(path, MOST_JSON), nan=nan)
     except (OSError, ValueError, RecursionError) as error:
         raise RunError(f"{path} cannot be read as JSON: {error}") from error
+
+
+def read_bounded(path: Path, most: int) -> bytes:
+    """The content of a file of a run folder that has no more bytes than so many."""
+    file = regular(path, RunError)
+    if file.stat().st_size > most:
+        raise RunError(f"{path} has {file.stat().st_size:,} bytes, more than the {most:,} that are read")
+    return file.read_bytes()
 
 
 def parse_json(text: str | bytes, *, nan: bool = False) -> Any:
