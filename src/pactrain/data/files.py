@@ -183,13 +183,14 @@ def _check_fields(lines: Iterator[list[str]], columns: int, path: Path) -> None:
 
 def _read_parquet(path: Path) -> pd.DataFrame:
     try:
-        from pyarrow.parquet import read_metadata
+        from pyarrow.parquet import read_metadata, read_table
 
         size = read_metadata(path)
         if 8 * size.num_rows * size.num_columns > expanded_limit(path):
             raise DataError(
                 f"{path} says that it holds {size.num_rows:,} rows of {size.num_columns:,} columns; it is not read"
             )
+        read_table(path).validate(full=True)  # reading alone does not look whether texts are texts
         frame = pd.read_parquet(path)
     except ImportError as error:
         raise DataError("reading Parquet needs pyarrow: pip install 'pactrain[parquet]'") from error
