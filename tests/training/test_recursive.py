@@ -35,7 +35,7 @@ def test_each_posterior_is_the_prior_of_the_next_and_is_judged_by_what_it_has_no
     ends: list[tuple[torch.Tensor, torch.Tensor]] = []
     judged: list[set[int]] = []
     place = {tuple(row.tolist()): i for i, row in enumerate(x)}
-    judge = recursive.judge
+    measure_level = recursive.measure_level
 
     def watched(posterior: Posterior, batches: TensorBatches, loss: Loss, first: bool, seed: int) -> Level:
         prior_std = posterior.log_std.detach().clone()
@@ -49,9 +49,9 @@ def test_each_posterior_is_the_prior_of_the_next_and_is_judged_by_what_it_has_no
         assert first is not bool(ends)
         ends.append((posterior.flat_means().clone(), posterior.log_std.detach().clone()))
         judged.append({place[tuple(row.tolist())] for batch in batches.ordered() for row in batch[0]})
-        return judge(posterior, batches, loss, first, seed)
+        return measure_level(posterior, batches, loss, first, seed)
 
-    monkeypatch.setitem(pactrain.fit.__globals__, "judge", watched)
+    monkeypatch.setitem(pactrain.fit.__globals__, "measure_level", watched)
     network = build("mlp")
     initial = torch.cat([p.detach().reshape(-1) for p in Posterior(network).means()])
     events: list[Event] = []
