@@ -11,6 +11,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from tokenize import TokenError
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pactrain.runtime.errors import DataError, PactrainError, RunError
@@ -28,7 +29,18 @@ LEAST_LIMIT, EXPANSION = 1 << 30, 100
 NUMBERS_AND_TEXTS = "biufcSUMm"
 """Kinds of numpy's types that hold values and nothing else."""
 
-BROKEN = (OSError, ValueError, EOFError, RuntimeError, MemoryError, OverflowError, zipfile.BadZipFile, zlib.error)
+BROKEN = (
+    OSError,
+    ValueError,
+    EOFError,
+    RuntimeError,
+    MemoryError,
+    OverflowError,
+    SyntaxError,
+    TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 """What Python and numpy raise over a file that is cut off, encrypted, or says untrue things of itself."""
 
 Made = TypeVar("Made")
