@@ -42,6 +42,8 @@ def problems() -> list[Problem]:
         Problem("the same, 250 rows", lambda: mlp(784, 10, widths=(600,) * 3), images(250, 784), labelled, 2),
         Problem("small cnn", lambda: small_cnn(1, 28, 10), images(64, 1, 28, 28), labelled, 5),
         Problem("the same cnn, 250 rows", lambda: small_cnn(1, 28, 10), images(250, 1, 28, 28), labelled, 2),
+        Problem("the same cnn, 350 rows", lambda: small_cnn(1, 28, 10), images(350, 1, 28, 28), labelled, 2),
+        Problem("the same cnn, 600 rows", lambda: small_cnn(1, 28, 10), images(600, 1, 28, 28), labelled, 2),
         Problem("cnn9", lambda: cnn(9), images(64, 3, 32, 32), labelled, 1),
     ]
 

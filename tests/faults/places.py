@@ -27,7 +27,9 @@ from pactrain.data.tables import Columns, load_table
 from pactrain.experiments import Run as Planned
 from pactrain.experiments.plan import Outcome
 from pactrain.experiments.store import Store
+from pactrain.models.load_run import load
 from pactrain.report import summaries
+from pactrain.runs.card import card_of
 from pactrain.runs.folder import read_history, read_moment
 from pactrain.runs.weight_files import load_earlier
 from pactrain.runtime.files import load_state
@@ -129,3 +131,8 @@ REPORTED = ("config.json", "metrics.json", "history.jsonl", "moment.json", "cert
 def reported(path: Path) -> Any:
     """What `pactrain report --json` reads of a run folder."""
     return summaries([path.parent])
+
+
+def loaded(path: Path) -> Any:
+    """What `load` and the model card make of a run folder."""
+    return load(path.parent), card_of(path.parent)

@@ -13,7 +13,7 @@ import pytest
 
 from pactrain import PactrainError
 from pactrain.runtime.files import write_atomic
-from tests.faults.places import PLACES, REPORTED, reported
+from tests.faults.places import PLACES, REPORTED, loaded, reported
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")  # numpy remarks on odd files before we refuse them
 
@@ -71,6 +71,17 @@ def test_what_is_no_file(name: str, kind: str, made: Path, tmp_path: Path) -> No
     PATHS[kind](path)
     said = answer(place.read, path)
     assert said or (name in MAY_BE_ABSENT and ("missing" in kind or "link" in kind))
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["table.csv", "images", "certificate.json", "metrics.json", "history.jsonl", "moment.json", "model.safetensors"],
+)
+def test_files_that_say_they_are_endless(name: str, made: Path, tmp_path: Path) -> None:
+    place, path = PLACES[name], tmp_path / name
+    place.write(path, made)
+    os.truncate(path, 1 << 40)  # holes, which take no room
+    assert answer(place.read, path)
 
 
 @pytest.mark.parametrize("name", ["table.csv", "table.npz", "graph.npz", "images", "batch", "certificate.json"])
@@ -167,6 +178,7 @@ def test_documents_with_a_field_of_something_else(name: str, key: str, kind: str
         or key in ("train", "seconds", "n", "groups")
     )
     answer(reported, path)
+    answer(loaded, path)
 
 
 @pytest.mark.parametrize("name", KEYS)
@@ -179,6 +191,7 @@ def test_documents_that_lack_a_field(name: str, made: Path, tmp_path: Path) -> N
         said = answer(place.read, path)
         assert said or key not in KEYS[name] or key in ("train", "seconds", "n", "groups", "measured")
         answer(reported, path)
+        answer(loaded, path)
 
 
 @pytest.mark.parametrize("kind", VALUES)
@@ -190,6 +203,7 @@ def test_histories_of_something_else(kind: str, made: Path, tmp_path: Path) -> N
         path.write_text("".join(json.dumps(record | {key: VALUES[kind]}) + "\n" for record in records))
         answer(place.read, path)
         answer(reported, path)
+        answer(loaded, path)
 
 
 @pytest.mark.parametrize("name", REPORTED)
@@ -200,6 +214,7 @@ def test_reports_of_spoiled_folders(name: str, kind: str, made: Path, tmp_path: 
     path.write_bytes(BYTES[kind](path.read_bytes()))
     said = answer(reported, path)
     assert said or name == "history.jsonl"
+    answer(loaded, path)
 
 
 @pytest.mark.parametrize("device", ["/dev/null", "/dev/full"])

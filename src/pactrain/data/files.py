@@ -2,6 +2,8 @@
 
 import csv
 import gzip
+import math
+import os
 import zlib
 from collections import Counter
 from collections.abc import Iterator
@@ -62,7 +64,7 @@ def read_frame(path: Path, text: tuple[str, ...] = ()) -> pd.DataFrame:
 
 def _read_csv(path: Path, text: tuple[str, ...]) -> pd.DataFrame:
     try:
-        _check_expansion(path)
+        _check_size(path)
         encoding, separator = _encoding(path), ","
         with _opened(path, encoding) as file:
             separator = _separator(list(islice(file, SNIFFED)))
@@ -96,9 +98,15 @@ def _is_compressed(path: Path) -> bool:
         return file.read(2) == b"\x1f\x8b"
 
 
-def _check_expansion(path: Path) -> None:
-    """Refuse a compressed file that becomes far larger than any table would."""
+def _check_size(path: Path) -> None:
+    """Refuse a file that cannot be held in memory, and a compressed one that becomes far larger than any table would."""
     if not _is_compressed(path):
+        size, memory = path.stat().st_size, _memory()
+        if size > memory:
+            raise DataError(
+                f"{path} has {size:,} bytes and this machine {memory:,.0f} bytes of memory: give pactrain.fit a DataLoader "
+                "that reads it piece by piece"
+            )
         return
     left = expanded_limit(path)
     with gzip.open(path) as file:
@@ -106,6 +114,11 @@ def _check_expansion(path: Path) -> None:
             left -= len(piece)
             if left < 0:
                 raise DataError(f"{path} would expand to more than {expanded_limit(path):,} bytes; it is not read")
+
+
+def _memory() -> float:
+    """Bytes of memory that this machine has, as far as it says."""
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else math.inf
 
 
 def _encoding(path: Path) -> str:
@@ -170,13 +183,14 @@ def _check_fields(lines: Iterator[list[str]], columns: int, path: Path) -> None:
 
 def _read_parquet(path: Path) -> pd.DataFrame:
     try:
-        from pyarrow.parquet import read_metadata
+        from pyarrow.parquet import read_metadata, read_table
 
         size = read_metadata(path)
         if 8 * size.num_rows * size.num_columns > expanded_limit(path):
             raise DataError(
                 f"{path} says that it holds {size.num_rows:,} rows of {size.num_columns:,} columns; it is not read"
             )
+        read_table(path).validate(full=True)  # reading alone does not look whether texts are texts
         frame = pd.read_parquet(path)
     except ImportError as error:
         raise DataError("reading Parquet needs pyarrow: pip install 'pactrain[parquet]'") from error

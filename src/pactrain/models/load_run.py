@@ -77,9 +77,13 @@ def built(folder: Path, config: dict[str, Any], encoder: Encoder | None) -> nn.M
             f"the network of {folder} is made by {name}, which is not run: pass load(run, model=your_network)"
         )
     encoder = encoder or made_from(folder / "config.json", Encoder.from_dict, config["preprocess"])
-    sizes = encoder.inputs, len(encoder.classes) or 1, int(config["seed"])
-    check_size(name, sizes, folder / MODEL)
-    return make_model(name, *sizes)
+
+    def make(values: dict[str, Any]) -> nn.Module:
+        sizes = encoder.inputs, len(encoder.classes) or 1, int(values["seed"])
+        check_size(name, sizes, folder / MODEL)
+        return make_model(name, *sizes)
+
+    return made_from(folder / "config.json", make, config)
 
 
 def check_size(network: str, sizes: tuple[int, int, int], weights: Path) -> None:

@@ -10,6 +10,7 @@ from pactrain.runs.folder import read_completed
 from pactrain.runs.sentences import about, data_name, details, judged_by, noticed, score
 from pactrain.runtime.errors import printable
 from pactrain.runtime.files import plain
+from pactrain.runtime.untrusted import made_from
 
 CARD = "README.md"
 
@@ -32,7 +33,12 @@ def card_of(folder: Path) -> str:
         RunError: The run is not complete.
     """
     config, metrics, certificate = read_completed(folder)
-    name = folder.resolve().name
+    return made_from(
+        folder / "metrics.json", lambda _: _card(folder.resolve().name, config, metrics, certificate), metrics
+    )
+
+
+def _card(name: str, config: Values, metrics: Values, certificate: Certificate) -> str:
     metadata = [f"{key}: {json.dumps(plain(value))}" for key, value in _metadata(name, config, metrics).items()]
     return printable("\n".join(["---", *metadata, "---", "", *_body(name, config, metrics, certificate)]) + "\n")
 

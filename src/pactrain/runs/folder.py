@@ -20,7 +20,7 @@ from pactrain.runs.weight_files import MODEL, POSTERIOR, model_tensors, posterio
 from pactrain.runtime.errors import RunError
 from pactrain.runtime.files import PART, load_state, plain, remove_parts, save_state, write_atomic, write_json
 from pactrain.runtime.gave_up import noted
-from pactrain.runtime.untrusted import made_from, parse_json, read_json, regular
+from pactrain.runtime.untrusted import LEAST_LIMIT, made_from, parse_json, read_bounded, read_json
 from pactrain.training.trainer import Trainer
 
 CHECKPOINT_SECONDS = 5.0
@@ -206,8 +206,7 @@ def read_completed(path: Path) -> tuple[dict[str, Any], dict[str, Any], Certific
     config, metrics = (
         made_from(path / name, dict[str, Any], read_json(path / name)) for name in ("config.json", "metrics.json")
     )
-    file = path / "certificate.json"
-    return config, metrics, made_from(file, Certificate.from_dict, read_json(file))
+    return config, metrics, Certificate.read(path / "certificate.json")
 
 
 def is_complete(path: Path) -> bool:
@@ -228,7 +227,7 @@ def read_history(path: Path) -> list[dict[str, Any]]:
         return []
     records = []
     try:
-        lines = regular(path, RunError).read_text().splitlines()
+        lines = read_bounded(path, LEAST_LIMIT).decode().splitlines()
     except (OSError, ValueError) as error:
         raise RunError(f"{path} cannot be read: {error}") from error
     for number, line in enumerate(lines, 1):

@@ -42,6 +42,9 @@ def reload(
     posterior, moment = load_posterior(folder, Posterior(plain, prior)), read_moment(folder)
     if moment is None:
         raise RunError(f"{folder} holds no moment.json: the run is not as pactrain writes it")
+    notes, interrupted = made_from(
+        folder / "metrics.json", lambda m: (list(m["notes"]), bool(m["interrupted"])), metrics
+    )
     TRAINED.add(model)
     return Result(
         model,
@@ -51,8 +54,8 @@ def reload(
         {key: value for key, value in metrics.items() if key not in ("notes", "interrupted", "weights")},
         moment,
         config,
-        metrics["notes"],
-        metrics["interrupted"],
+        notes,
+        interrupted,
         path=folder,
         earlier=load_earlier(folder),
         analysis=read_json(folder / "analysis.json") if (folder / "analysis.json").exists() else {},

@@ -11,6 +11,7 @@ import zipfile
 import zlib
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
+from tokenize import TokenError
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pactrain.runtime.errors import DataError, PactrainError, RunError
@@ -28,7 +29,18 @@ LEAST_LIMIT, EXPANSION = 1 << 30, 100
 NUMBERS_AND_TEXTS = "biufcSUMm"
 """Kinds of numpy's types that hold values and nothing else."""
 
-BROKEN = (OSError, ValueError, EOFError, RuntimeError, MemoryError, OverflowError, zipfile.BadZipFile, zlib.error)
+BROKEN = (
+    OSError,
+    ValueError,
+    EOFError,
+    RuntimeError,
+    MemoryError,
+    OverflowError,
+    SyntaxError,
+    TokenError,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 """What Python and numpy raise over a file that is cut off, encrypted, or says untrue things of itself."""
 
 Made = TypeVar("Made")
@@ -56,13 +68,18 @@ def expanded_limit(path: Path) -> int:
 
 def read_json(path: Path, *, nan: bool = False) -> Any:
     """A JSON document of a run folder; `nan` allows numbers that are not finite."""
-    file = regular(path, RunError)
-    if file.stat().st_size > MOST_JSON:
-        raise RunError(f"{path} has {file.stat().st_size:,} bytes, more than the {MOST_JSON:,} that are read")
     try:
-        return parse_json(file.read_bytes(), nan=nan)
+        return parse_json(read_bounded(path, MOST_JSON), nan=nan)
     except (OSError, ValueError, RecursionError) as error:
         raise RunError(f"{path} cannot be read as JSON: {error}") from error
+
+
+def read_bounded(path: Path, most: int) -> bytes:
+    """The content of a file of a run folder that has no more bytes than so many."""
+    file = regular(path, RunError)
+    if file.stat().st_size > most:
+        raise RunError(f"{path} has {file.stat().st_size:,} bytes, more than the {most:,} that are read")
+    return file.read_bytes()
 
 
 def parse_json(text: str | bytes, *, nan: bool = False) -> Any:
