@@ -4,6 +4,7 @@ import copy
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -60,6 +61,22 @@ def trained() -> nn.Module:
 def test_weights_that_know_the_rows_certify_nothing(way, trained: nn.Module, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     result = fit(way(trained, tmp_path), coin_flips(), bound="kl", prior=FIXED, budget="3 epochs")
     assert_refused(result.certificate, "use prior_data")
+
+
+@pytest.mark.parametrize(
+    "options", [{"certificate": "progressive"}, {"prior_data": 0.5, "bound": "kl"}], ids=["progressive", "half"]
+)
+def test_a_new_last_layer_on_layers_that_know_the_rows_certifies_nothing(
+    options: dict[str, Any], trained: nn.Module
+) -> None:
+    model = copy.deepcopy(trained)
+    model[2] = network(seed=7)[2]  # type: ignore[operator]
+    certificate = fit(model, coin_flips(), budget="40 epochs", **options).certificate
+    assert labels_of(certificate) == {"heuristic"}
+    assert min(s.value for s in certificate.statements if s.quantity == "0-1 error") < 0.4  # the truth is 0.5
+    assert any(
+        "features that know more" in c.reason and "build the network anew" in c.reason for c in certificate.caveats
+    )
 
 
 def test_a_posterior_around_trained_weights_certifies_nothing(trained: nn.Module) -> None:
