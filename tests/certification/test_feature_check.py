@@ -58,9 +58,9 @@ def test_features_of_which_one_is_constant_or_none_is_a_number() -> None:
 
 
 def test_better_by_more_than_three_standard_errors() -> None:
-    gain = torch.tensor([1.0, 3.0], dtype=torch.float64).repeat(50)  # mean 2, standard error 0.1
-    assert clearly_better(-gain + 1.69, torch.zeros(100))
-    assert not clearly_better(-gain + 1.70, torch.zeros(100))
+    gain = torch.tensor([-1.0, 1.0], dtype=torch.float64).repeat(50)  # the standard error is 0.1
+    assert clearly_better(-0.32 - gain, torch.zeros(100))
+    assert not clearly_better(-0.30 - gain, torch.zeros(100))
     assert not clearly_better(torch.zeros(9), torch.zeros(9))
 
 
@@ -68,10 +68,10 @@ def test_better_by_more_than_three_standard_errors() -> None:
 def test_features_that_know_random_labels_are_told_from_fresh_ones(frozen: bool) -> None:
     rows = coin_flips(300)
     batches, constant = TensorBatches(rows, 64), best_constant(TensorBatches(rows, 64), CE)
-    model, fresh = memorise(network(), rows), network(seed=7)
-    model[2] = network(seed=7)[2]  # type: ignore[operator]
-    for p in model[0].parameters():  # type: ignore[operator]
-        p.requires_grad_(not frozen)
+    known, fresh = network(), network(seed=7)
+    memorise(known, rows)
+    known[0].requires_grad_(not frozen)
+    model = nn.Sequential(known[0], known[1], network(seed=7)[2])
     (caveat,) = initial_caveats(Posterior(model), batches, CE, constant, seed=0)
     assert "features that know more" in caveat.reason
     assert initial_caveats(Posterior(fresh), batches, CE, constant, seed=0) == []
@@ -81,7 +81,7 @@ def orthogonal(seed: int) -> nn.Module:
     model = network(seed=seed)
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        nn.init.orthogonal_(model[0].weight)
+        nn.init.orthogonal_(next(model.parameters()))
     return model
 
 

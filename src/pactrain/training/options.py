@@ -44,6 +44,7 @@ class Options:
         stop: True once the user has asked for an end.
         wishes: Filled by callbacks that want training to end.
         given_up: Sentences about rules that could not be followed; the run adds to them.
+        changed: Phases in which a callback changed the network; the run adds to them.
         started: When the call began, by `time.monotonic`.
         until_end: What is entered here is left when the run ends.
 
@@ -72,6 +73,7 @@ class Options:
     stop: Callable[[], bool] = lambda: False
     wishes: list[bool] = field(default_factory=list)
     given_up: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
     started: float = field(default_factory=time.monotonic)
     until_end: ExitStack = field(default_factory=ExitStack)
 
