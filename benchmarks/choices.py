@@ -126,7 +126,7 @@ def gradients() -> list[Choice]:
             linearise(Posterior(model), batches, LOSSES["cross_entropy"], 0)
 
         def one_by_one(run: Way = run) -> None:
-            with mock.patch.object(example_kernel, "factors_of", side_effect=example_kernel.Unlike):
+            with mock.patch.object(example_kernel, "factors_of", side_effect=example_kernel.NotLinearLayers):
                 run()
 
         choices.append((problem.name, "gradients one by one", run, one_by_one))

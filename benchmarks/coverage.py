@@ -87,7 +87,7 @@ def held_by_predict(split: Split, seed: int, *, classes: int) -> list[np.ndarray
 
 
 def held_by_quantiles(split: Split, seed: int) -> list[np.ndarray[Any, Any]]:
-    """The same for conformalised networks of the 5 % and the 95 % quantile."""
+    """Coverage of conformalised networks of the 5 % and the 95 % quantile."""
     aside, (x, y), ends = split.calibration, split.new, []
     for level in (0.05, 0.95):
         model = network(x.shape[1], 1, seed)

@@ -165,7 +165,7 @@ def r_raw(table: str, target: str, drop: tuple[str, ...], seed: int, *, times: f
 
 
 def unscaled(load: Callable[..., Any], seed: int) -> Arrays:
-    """A table of scikit-learn with inputs and targets as they come."""
+    """A table of scikit-learn with unscaled inputs and targets."""
     x, y = load(return_X_y=True)
     y = y.astype(np.float32) if y.dtype.kind == "f" else y
     return halves(torch.from_numpy(x.astype(np.float32)), torch.from_numpy(y), seed)

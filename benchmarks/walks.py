@@ -22,7 +22,7 @@ from problems import Problem
 from rows import QUICK, ROWS
 
 import pactrain
-from pactrain.rules.gamma.trained_leave_one_out import LeftOut, LeftOutEstimate
+from pactrain.rules.gamma.trained_leave_one_out import LeaveOneOut, LeftOutEstimate
 from pactrain.rules.gamma.walk import GammaWalk, leave_out
 from pactrain.training.start import Start
 
@@ -34,10 +34,10 @@ FACTORS = (0.35, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0, 1.1, 1.25, 1.5, 2.0)
 def walked(problem: Problem, seed: int) -> list[dict[str, Any]]:
     """One entry per γ, in the order of training."""
     found: list[dict[str, Any]] = []
-    ask, moves = LeftOut.estimate, LeftOut._moves
+    ask, moves = LeaveOneOut.estimate, LeaveOneOut._moves
     moved: list[Any] = []
 
-    def left_out(start: Start) -> LeftOut | None:
+    def left_out(start: Start) -> LeaveOneOut | None:
         given = start.problem
         return leave_out(start.posterior, given.batches, given.trained_on, start.untrained.n, start.options.seed)
 
@@ -54,7 +54,7 @@ def walked(problem: Problem, seed: int) -> list[dict[str, Any]]:
         moved[:] = [moves(*args)]
         return moved[0]
 
-    def answer(self: LeftOut, gamma: float, drawn: Any = None) -> LeftOutEstimate:
+    def answer(self: LeaveOneOut, gamma: float, drawn: Any = None) -> LeftOutEstimate:
         said, model = ask(self, gamma, drawn), self.posterior.model
         entry: dict[str, Any] = {"gamma": gamma, "loss": said.loss, "slope": said.slope, "wrong": said.wrong}
         training = model.training
@@ -76,8 +76,8 @@ def walked(problem: Problem, seed: int) -> list[dict[str, Any]]:
     with (
         mock.patch("pactrain.training.start._left_out", left_out),
         mock.patch.object(GammaWalk, "go_on", go_on),
-        mock.patch.object(LeftOut, "_moves", kept),
-        mock.patch.object(LeftOut, "estimate", answer),
+        mock.patch.object(LeaveOneOut, "_moves", kept),
+        mock.patch.object(LeaveOneOut, "estimate", answer),
     ):
         pactrain.fit(problem.model(), problem.data(torch.arange(problem.rows)), loss=problem.loss, seed=seed)
     return found

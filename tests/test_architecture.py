@@ -87,23 +87,19 @@ def test_fit_is_a_table_of_contents() -> None:
     assert len(imports(MODULES["pactrain.fit"])) <= 15
 
 
-def code_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    """Lines of a function without its docstring."""
-    text = ast.get_docstring(function, clean=False)
-    return (function.end_lineno or 0) - function.lineno + 1 - (len(text.splitlines()) if text else 0)
-
-
 def test_files_and_functions_are_short() -> None:
     lengths = {str(path.relative_to(SOURCE)): len(path.read_text().splitlines()) for path in MODULES.values()}
-    assert {name: lines for name, lines in lengths.items() if lines > 320} == {}
     assert 80 <= statistics.median(lengths.values()) <= 200
+    lengths |= {str(path): len(path.read_text().splitlines()) for path in TESTS.rglob("*.py")}
+    assert {name: lines for name, lines in lengths.items() if lines > 320} == {}
     functions = {
-        f"{path.relative_to(SOURCE)}: {node.name}": code_lines(node)
+        f"{path.relative_to(SOURCE)}: {node.name}": (node.end_lineno or 0) - node.lineno + 1
         for path in MODULES.values()
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
-    assert {name: lines for name, lines in functions.items() if lines > 60} == {}
+    assert {name for name, lines in functions.items() if lines > 60} <= {"fit.py: fit"}  # which describes 25 arguments
+    assert functions["fit.py: fit"] < 75
 
 
 ACROSS = {"attacks", "docs", "faults", "oracle", "statistics", "tools"}

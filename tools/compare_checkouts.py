@@ -36,7 +36,7 @@ class Side:
     folder: Path
 
     def environment(self) -> dict[str, str]:
-        """The same for both sides but for the paths."""
+        """Environment variables of a run: equal on both sides, but for the paths."""
         home = self.folder / "home"
         home.mkdir(parents=True, exist_ok=True)
         kept = {k: v for k, v in os.environ.items() if k in ("PATH", "LANG", "LC_ALL", "PACTRAIN_DATA", "TMPDIR")}

@@ -13,7 +13,7 @@ from torch import nn
 
 from pactrain.certification.after_training import certify_training
 from pactrain.certification.before_training import Described, doubts_before_training
-from pactrain.certification.recursive import judge
+from pactrain.certification.recursive import measure_level
 from pactrain.distributions.prior import Prior
 from pactrain.problem.losses import AnyLoss
 from pactrain.report import page_of
@@ -103,11 +103,10 @@ def fit(
         raise UnknownOption(f"fit takes two arguments without a name, and these are {2 + len(more)}: {ROWS}")
     refuse(unknown, known=fit.__kwdefaults__ or ())
     options = Options(
-        prior=prior, bound="kl" if (bound, certificate) == ("auto", "recursive") else bound, preset=preset, delta=delta, device=device, seed=seed, budget=budget,
+        prior=prior, bound=bound, preset=preset, delta=delta, device=device, seed=seed, budget=budget,
         prior_data=prior_data, optimizer=optimizer, callbacks=callbacks, progress=progress, out=out, resume=resume,
-        class_weight=class_weight, sample_weight=sample_weight, metrics=metrics or {},
+        class_weight=class_weight, sample_weight=sample_weight, metrics=metrics or {}, certificate=certificate,
         computing=Computing(precision=precision, accumulate=accumulate, clip_norm=clip_norm),
-        certificate=certificate,
     )  # fmt: skip
     return _fit(model, Described.of(data), test, calibration=calibration, loss=loss, requested=options)
 
@@ -131,9 +130,8 @@ def _fit(
         with in_units(model, problem, rules=options.rules, prior=options.prior_spec, seed=options.seed) as scaled:
             start = make_start(model, scaled, options)
             run = Run.open(start, described.config)
-            trained = train(start, run.keeper, judge)
+            trained = train(start, run.keeper, measure_level)
         certified = certify_training(trained, doubts, described)
-        result = run.result(
+        return run.finish(
             certified, page_of, calibration=held_out, preprocess=described.preprocess, labels=described.labels
         )
-        return run.written(result)

@@ -14,7 +14,7 @@ from pactrain.bounds.betting import Histogram
 from pactrain.bounds.prior_price import priced_prior
 from pactrain.bounds.recursive import read_levels
 from pactrain.certification import recursive
-from pactrain.certification.recursive import judge
+from pactrain.certification.recursive import measure_level
 from pactrain.problem.batches import TensorBatches
 from pactrain.problem.named_losses import LOSSES
 from pactrain.training.recursive import rebase
@@ -51,7 +51,7 @@ def test_a_level_has_the_divergence_and_the_errors_of_both(build_one: Any) -> No
     x = 3 * torch.randn(1500, 2, generator=torch.Generator().manual_seed(0))
     y = torch.randint(0, 2, (1500,), generator=torch.Generator().manual_seed(2))
     kept = [p.clone() for p in now.means()]
-    level = judge(now, TensorBatches((x, y), 64), CE, False, 0)
+    level = measure_level(now, TensorBatches((x, y), 64), CE, False, 0)
     assert all(torch.equal(a, b) for a, b in zip(kept, now.means(), strict=True))
     own, prior = now.log_std.detach().double().numpy(), before.log_std.detach().double().numpy()
     assert level.kl == pytest.approx(kl_terms((flat(now) - flat(before)).numpy(), own, prior).sum(), rel=1e-5)
@@ -76,7 +76,7 @@ def test_the_first_level_pays_for_its_prior() -> None:
     with torch.no_grad():
         posterior.log_std.sub_(0.5)
     x, y = rows(50)
-    level = judge(posterior, TensorBatches((x, y), 64), CE, True, 0)
+    level = measure_level(posterior, TensorBatches((x, y), 64), CE, True, 0)
     prior = priced_prior(posterior)
     assert level.nats == prior.nats > 0
     assert level.kl == float(posterior.kl_by_group(prior.log_std).sum())

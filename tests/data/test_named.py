@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from pactrain.data.load import load
+from pactrain.data.splits import STRATIFIED
 from pactrain.data.tables import Columns
-from pactrain.data.task import STANDARDISED, STRATIFIED
+from pactrain.data.task import STANDARDISED
 from pactrain.runtime.errors import DataError
 
 

@@ -14,7 +14,8 @@ from pactrain.data.encoder import Encoder
 from pactrain.data.encoder_fit import MOST_CATEGORIES
 from pactrain.data.files import read_frame
 from pactrain.data.load import load
-from pactrain.data.tables import GROUPED, ORDERED, OWN_TEST, Columns
+from pactrain.data.splits import GROUPED, ORDERED, OWN_TEST
+from pactrain.data.tables import Columns
 from pactrain.runtime.errors import DataError
 from tests.data.messy import ROWS, SIGNAL, Messy, files, table
 

@@ -16,8 +16,8 @@ import torch
 from pactrain.cli.build import text_columns
 from pactrain.data.encoder import Encoder
 from pactrain.data.load import load
+from pactrain.data.splits import STRATIFIED
 from pactrain.data.tables import Columns
-from pactrain.data.task import STRATIFIED
 from pactrain.data.text import DEFAULT, embed, encoder_folder
 from pactrain.runtime.errors import DataError, PactrainError
 

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 
 import pactrain
 import pactrain.data
@@ -112,6 +113,16 @@ def test_everything_public_is_described(thing: Any) -> None:
     if ">>>" not in (thing.__doc__ or ""):
         found.append(f"{thing.__qualname__}: no example")
     assert found == []
+
+
+def test_every_attribute_of_a_posterior_is_described() -> None:
+    held = pactrain.Posterior(torch.nn.Linear(2, 1))
+    names = {*vars(held), *held._parameters, *held._buffers, *held._modules} - vars(torch.nn.Module()).keys()
+    public_names = {name for name in names if not name.startswith("_")}
+    assert {"log_std", "prior_mean", "prior_rows", "model"} < public_names
+    assert [
+        name for name in public_names if not re.search(rf"^    +{name}: \S", pactrain.Posterior.__doc__ or "", re.M)
+    ] == []
 
 
 def test_gaps_are_found() -> None:

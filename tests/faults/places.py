@@ -16,7 +16,7 @@ import pandas as pd
 from pactrain import Certificate
 from pactrain.cli.build import rebuild
 from pactrain.cli.remake import _metrics
-from pactrain.cli.run_config import read_config
+from pactrain.cli.run_folders import read_config
 from pactrain.cli.trust import Outside
 from pactrain.data.archive import unpack
 from pactrain.data.cifar import _python

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from tests.oracle.formulas import GAMMAS, VALUES
-from tests.oracle.statements import END, Inputs, Moment, Number, Run, exact, expectations, single
+from tests.oracle.statements import END, Moment, Run, expectations
+from tests.oracle.tolerances import Inputs, Number, exact, single
 
 
 def complaints(record: Mapping[str, Any], run: Run) -> list[str]:

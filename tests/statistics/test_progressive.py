@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from pactrain.bounds.progressive import blocks_text
 from pactrain.certification.statement import FORMULAS
-from tests.statistics.test_coverage import holds
+from tests.statistics.simulations import holds
 
 SETS, BLOCKS, ROWS = 3000, 10, 45
 DELTA = 0.1

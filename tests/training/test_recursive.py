@@ -17,7 +17,7 @@ from pactrain.problem.losses import Loss
 from pactrain.runtime.errors import DataError
 from pactrain.runtime.events import Event
 from pactrain.training.closed_form_steps import first_weight
-from pactrain.training.recursive import Judge, back_to_first_prior, judge_level, rebase
+from pactrain.training.recursive import MeasureLevel, back_to_first_prior, end_level, rebase
 from pactrain.training.start import Start
 from pactrain.training.trainer import Trainer
 from tests.interruptions import Crash, interrupt_at
@@ -38,7 +38,7 @@ def test_each_posterior_is_the_prior_of_the_next_and_is_judged_by_what_it_has_no
     ends: list[tuple[torch.Tensor, torch.Tensor]] = []
     judged: list[set[int]] = []
     place = {tuple(row.tolist()): i for i, row in enumerate(x)}
-    judge = recursive.judge
+    measure_level = recursive.measure_level
 
     def watched(posterior: Posterior, batches: TensorBatches, loss: Loss, first: bool, seed: int) -> Level:
         prior_std = posterior.log_std.detach().clone()
@@ -52,9 +52,9 @@ def test_each_posterior_is_the_prior_of_the_next_and_is_judged_by_what_it_has_no
         assert first is not bool(ends)
         ends.append((posterior.flat_means().clone(), posterior.log_std.detach().clone()))
         judged.append({place[tuple(row.tolist())] for batch in batches.ordered() for row in batch[0]})
-        return judge(posterior, batches, loss, first, seed)
+        return measure_level(posterior, batches, loss, first, seed)
 
-    monkeypatch.setitem(pactrain.fit.__globals__, "judge", watched)
+    monkeypatch.setitem(pactrain.fit.__globals__, "measure_level", watched)
     network = build("mlp")
     initial = torch.cat([p.detach().reshape(-1) for p in Posterior(network).means()])
     events: list[Event] = []
@@ -71,12 +71,12 @@ def test_each_posterior_is_the_prior_of_the_next_and_is_judged_by_what_it_has_no
 def test_the_divergence_of_earlier_levels_weighs_less(monkeypatch: pytest.MonkeyPatch) -> None:
     parts: list[float] = []
 
-    def watched(trainer: Trainer, start: Start, judge: Judge) -> None:
+    def watched(trainer: Trainer, start: Start, measure: MeasureLevel) -> None:
         if trainer.curvature is not None:  # the last level has handed it in
             parts.append(trainer.curvature.kl_weight / first_weight(trainer.bound, trainer.held_gamma))
-        judge_level(trainer, start, judge)
+        end_level(trainer, start, measure)
 
-    monkeypatch.setattr("pactrain.training.train.judge_level", watched)
+    monkeypatch.setattr("pactrain.training.train.end_level", watched)
     pactrain.fit(build("mlp"), rows(320), **RUN)
     assert parts == pytest.approx([0.5**2.5, 0.5**2, 0.5**1.5, 0.5, 0.5**0.5])
 

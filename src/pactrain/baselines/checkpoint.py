@@ -36,7 +36,7 @@ class Checkpoint:
         self.model, self.optimizer, self.noise, self.history = model, optimizer, noise, history
 
     def keep(self, steps: int, epochs: int) -> None:
-        """Write the state after so many steps and epochs.
+        """Write the state after these numbers of steps and epochs.
 
         Args:
             steps: Steps that were taken.

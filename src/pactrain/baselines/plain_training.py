@@ -148,20 +148,11 @@ def rank(scores: Scores) -> tuple[float, float]:
 
 
 def train(
-    model: nn.Module,
-    data: Any,
-    settings: Settings = DEFAULTS,
-    *,
-    loss: str | AnyLoss | None = None,
-    validation: Any = None,
-    stop_at: int | None = None,
-    measure_every: int = MEASURE_EVERY,
-    watch: Callable[[int], Record] | None = None,
-    keep: Path | None = None,
-    precision: str | None = None,
-    seed: int = 0,
+    model: nn.Module, data: Any, settings: Settings = DEFAULTS, *,
+    loss: str | AnyLoss | None = None, validation: Any = None, stop_at: int | None = None, measure_every: int = MEASURE_EVERY,
+    watch: Callable[[int], Record] | None = None, keep: Path | None = None, precision: str | None = None, seed: int = 0,
     device: str | torch.device = "auto",
-) -> Trained:
+) -> Trained:  # fmt: skip
     """Train `model` in place on data of any kind that `fit` takes.
 
     Args:
@@ -170,7 +161,7 @@ def train(
         settings: Optimiser, rate, regularisers and length.
         loss: As in `fit`.
         validation: Data by which the best weights are kept; the model ends with them, and the result has their step.
-        stop_at: End after so many steps of the schedule: to train again on everything as long as was best.
+        stop_at: End after this number of steps of the schedule, to train again on everything for as long as was best.
         measure_every: Steps between two measurements on `validation`.
         watch: Called with the number of steps at every measurement; what it returns makes up the history.
         keep: Folder for a checkpoint per epoch; a training that is found there goes on.  It goes without `validation`.
@@ -195,42 +186,41 @@ def train(
     where, how = choose_device(device), Computing(precision=precision)
     model.to(where)
     with own_randomness(where, seed), restored_modes(model):
-        batches = _read(model, data, settings, where, "training")
-        watched = None if validation is None else _read(model, validation, settings, where, "validation")
-        sample = next(iter(batches.ordered()), None)
-        if sample is None:
-            raise DataError("the training data has no batch")
-        chosen = as_loss(loss, sample, model)
-        as_network_takes(model, batches, chosen)
-        if watched is not None:
-            as_network_takes(model, watched, chosen)
+        batches, watched, chosen = _read(model, data, validation, loss, settings, where)
         length = settings.length(_steps_of(batches))
         until = length if stop_at is None else min(stop_at, length)
-        best = None if watched is None else _Best(model, watched, chosen)
+        best = _Best(model, watched, chosen)
         training_mode(model)
-        TRAINED.add(model)  # its weights are no data-free prior mean any more
+        TRAINED.add(model)  # its weights are no longer a data-free prior mean
         with dropping(model, settings.dropout):
             training = _Training(model, batches, chosen, settings, length, until, seed, where, how)
             for step in training.steps(history, keep):
                 if step % measure_every and step != until:
                     continue
-                if best is not None:
-                    best.keep_if_better(step)
+                best.keep_if_better(step)
                 if watch is not None:
                     history.append(watch(step))
-        if best is not None:
-            model.load_state_dict(best.weights)
+        best.restore()
         scores = evaluate(model, batches.ordered(), chosen)
-    seconds = time.monotonic() - started
-    if best is None:
-        return Trained(until, seconds, scores, history=history)
-    return Trained(until, seconds, scores, best.step, best.scores, history)
+    return Trained(until, time.monotonic() - started, scores, best.step, best.scores, history)
 
 
-def _read(model: nn.Module, data: Any, settings: Settings, device: torch.device, role: str) -> Batches:
+def _read(
+    model: nn.Module, data: Any, validation: Any, loss: str | AnyLoss | None, settings: Settings, device: torch.device
+) -> tuple[Batches, Batches | None, Loss]:
+    """The training data and the validation data, as the network takes them, and the loss."""
     size = settings.batch_size
     rules = AUTO if size is None else AUTO.replace(batch_size=size, large_batch_size=size)
-    return read_batches(model, data, rules.batch, device, role)
+    batches = read_batches(model, data, rules.batch, device, "training")
+    watched = None if validation is None else read_batches(model, validation, rules.batch, device, "validation")
+    sample = next(iter(batches.ordered()), None)
+    if sample is None:
+        raise DataError("the training data has no batch")
+    chosen = as_loss(loss, sample, model)
+    for part in (batches, watched):
+        if part is not None:
+            as_network_takes(model, part, chosen)
+    return batches, watched, chosen
 
 
 def _steps_of(batches: Batches) -> int:
@@ -280,15 +270,25 @@ class _Training:
 
 
 class _Best:
-    """The best weights seen so far on validation data."""
+    """The best weights seen so far on validation data; nothing where there is none."""
 
-    def __init__(self, model: nn.Module, batches: Batches, loss: Loss) -> None:
+    step: int | None = None
+    scores: Scores | None = None
+    weights: dict[str, Tensor]
+
+    def __init__(self, model: nn.Module, batches: Batches | None, loss: Loss) -> None:
         self.model, self.batches, self.loss = model, batches, loss
-        self.step, self.scores = 0, evaluate(model, batches.ordered(), loss)
-        self.weights: dict[str, Tensor] = copy.deepcopy(model.state_dict())
+        self.keep_if_better(0)
 
     def keep_if_better(self, step: int) -> None:
         """Keep the present weights if they are better."""
+        if self.batches is None:
+            return
         scores = evaluate(self.model, self.batches.ordered(), self.loss)
-        if rank(scores) > rank(self.scores):
+        if self.scores is None or rank(scores) > rank(self.scores):
             self.step, self.scores, self.weights = step, scores, copy.deepcopy(self.model.state_dict())
+
+    def restore(self) -> None:
+        """Give the network the best weights."""
+        if self.batches is not None:
+            self.model.load_state_dict(self.weights)

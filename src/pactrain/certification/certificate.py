@@ -279,8 +279,8 @@ class Certificate:
             One sentence each.
         """
         spoken: dict[Label, bool] = {"estimated": self.from_training_rows(), "certified": bool(self.findings())}
-        told = [c for c in self.caveats if not brief or spoken.get(c.label, True)]
-        caveats = [f"{_TAKES[c.label]}: {c.reason}." for c in told]
+        listed = [c for c in self.caveats if not brief or spoken.get(c.label, True)]
+        caveats = [f"{_TAKES[c.label]}: {c.reason}." for c in listed]
         return [*caveats, *(f"Note: {note}." for note in self.notes)]
 
 

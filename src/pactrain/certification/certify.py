@@ -115,25 +115,15 @@ def certify(
     with evaluating(model):
         reasons += prior_caveats(posterior, rows.measured, chosen, constant, seed=seed)
     subject = Subject(
-        posterior=posterior,
-        rows=rows,
-        loss=chosen,
-        constant=constant,
-        classes=_classes(output, chosen, constant),
-        label=best_label(reasons),
-        delta=delta,
-        draws=draws
-        if rows.of is None
-        else 1,  # one pass: a second one over the same rows would not be independent of it
-        seed=seed,
-        progress=progress,
-        earlier=len(background.earlier),
-    )
+        posterior=posterior, rows=rows, loss=chosen, constant=constant, classes=_classes(output, chosen, constant),
+        draws=1 if rows.of is not None else draws,  # of rows chosen at random one pass: a second one would depend on it
+        label=best_label(reasons), delta=delta, seed=seed, progress=progress, earlier=len(background.earlier),
+    )  # fmt: skip
     return _certificate(subject, reasons, background)
 
 
 def _some(rows: Rows, wanted: tuple[int, int] | None, seed: int) -> Rows:
-    """Measure on some of the rows; batches of the user's own making are not read as a whole then."""
+    """Measure on some of the rows; the user's own batches are then not read as a whole."""
     if wanted is None:
         return rows
     some, table = rows.counted.sample(wanted[0], derive(seed, "measured rows")), rows.counted.table

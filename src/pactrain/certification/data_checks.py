@@ -92,8 +92,8 @@ def shared_rows(first: Batches, second: Batches) -> int:
     here, there = as_table(first), as_table(second)
     if here is None or there is None:
         return 0
-    known, asked = np.sort(row_digests(here)), row_digests(there)  # faster than np.isin for a million rows
-    found = (known[np.searchsorted(known, asked).clip(max=len(known) - 1)] == asked).nonzero()[0].tolist()
+    known, sought = np.sort(row_digests(here)), row_digests(there)  # faster than np.isin for a million rows
+    found = (known[np.searchsorted(known, sought).clip(max=len(known) - 1)] == sought).nonzero()[0].tolist()
     return 0 if by_chance(here, there, found) else len(found)
 
 
@@ -129,7 +129,7 @@ def by_chance(table: TensorBatches, other: TensorBatches, found: Sequence[int]) 
 
 
 def _step(table: TensorBatches, rows: int, most: int) -> int:
-    """Every how manyth of some rows is compared with the table."""
+    """The stride at which rows are picked for comparison with the table: at most `most` of them, within `COMPARISONS`."""
     numbers = sum(t.numel() for t in table.examples)
     return -(-rows // max(3, min(most, COMPARISONS // max(1, numbers))))
 

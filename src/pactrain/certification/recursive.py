@@ -43,7 +43,7 @@ LATER = Measure(ERROR, _excess, ((1.0, 0.0), (2.0, 0.0), (3.0, 0.0)), whole=True
 
 
 @torch.no_grad()
-def judge(posterior: Posterior, batches: TensorBatches, loss: Loss, first: bool, seed: int) -> Level:
+def measure_level(posterior: Posterior, batches: TensorBatches, loss: Loss, first: bool, seed: int) -> Level:
     """Measure one level: the divergence from its prior, and the errors, beside those of networks drawn from that prior.
 
     Args:

@@ -1,6 +1,5 @@
-"""Building what a command names: the data, the network, the loss, the folder."""
+"""Building what a command or a run folder names: the training data, the network, the trained posterior."""
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +15,11 @@ from pactrain.models.image import image_shape
 from pactrain.models.load_run import check_size
 from pactrain.models.named import make_model
 from pactrain.problem.augmentation import augmented
-from pactrain.problem.first_part import first_part
+from pactrain.problem.uncounted_part import uncounted_part
 from pactrain.runs.configuration import model_digest
-from pactrain.runs.folder import is_complete
 from pactrain.runs.weight_files import MODEL, load_posterior
 from pactrain.runtime.errors import DataError, PactrainError, RunError
 from pactrain.runtime.untrusted import made_from
-
-RUNS = Path("runs")
-"""Where runs go that are given no folder."""
 
 
 def training_data(task: Task, augment: str, counts: int) -> Any:
@@ -47,32 +42,6 @@ def text_columns(names: tuple[str, ...], encoder: str | None) -> dict[str, str]:
         raise PactrainError("--encoder reads free text: name its columns with --text")
     used = encoder or DEFAULT
     return dict.fromkeys(names, str(Path(used).resolve()) if Path(used).is_dir() else used)
-
-
-def _stem(data: str) -> str:
-    name = Path(data).stem if Path(data).suffix else data
-    return re.sub(r"[^A-Za-z0-9_-]+", "-", name) or "run"
-
-
-def next_folder(data: str) -> Path:
-    """A folder below `RUNS` that does not exist yet: digits, digits-2, digits-3, …"""
-    stem, count = _stem(data), 1
-    while (path := RUNS / (stem if count == 1 else f"{stem}-{count}")).exists():
-        count += 1
-    return path
-
-
-def newest_unfinished(data: str) -> Path:
-    """The newest run for this data that has not been completed."""
-    stem = re.escape(_stem(data))
-    found = [
-        path
-        for path in (RUNS.iterdir() if RUNS.is_dir() else ())
-        if re.fullmatch(stem + r"(-\d+)?", path.name) and (path / "config.json").exists() and not is_complete(path)
-    ]
-    if not found:
-        raise RunError(f"below {RUNS}/ there is no unfinished run for {data!r}; name the folder with --out")
-    return max(found, key=lambda path: path.stat().st_mtime)
 
 
 def read_encoder(run: Path, config: dict[str, Any]) -> Encoder:
@@ -104,7 +73,7 @@ def reload_task(run: Path, config: dict[str, Any], root: Path | None, outside: O
     """The data a run was trained on, loaded again."""
     name = outside.data_name(config, run)
     outside.encoders(config, run)
-    first = first_part(config["prior_data"], config["certificate"])
+    first = uncounted_part(config["prior_data"], config["certificate"])
     task = load_described(config["data"], name, seed=config["seed"], root=root, prior_data=first)
     if task.encoder.to_dict() != read_encoder(run, config).to_dict():
         raise DataError(f"{name} is no longer the data that the run was trained on")

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from pactrain.cli.kinds import File, JsonFile, RunPlace
+from pactrain.cli.option_types import File, JsonFile, RunPlace
 from pactrain.cli.output import console, write_result
 
 

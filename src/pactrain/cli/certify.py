@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from pactrain.cli.groups import JsonOptions, RunDataOptions, RunOptions
-from pactrain.cli.kinds import RunPlace
+from pactrain.cli.option_types import RunPlace
 from pactrain.cli.output import console, say, table, write_result
-from pactrain.cli.run_config import read_config
+from pactrain.cli.run_folders import read_config
 from pactrain.runtime.progress import Bar
 from pactrain.runtime.untrusted import made_from, read_json
 

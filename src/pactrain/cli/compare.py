@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pactrain.cli.check import check_data
 from pactrain.cli.groups import JsonOptions, TableOptions
-from pactrain.cli.kinds import Address, Count, File
+from pactrain.cli.option_types import Address, Count, File
 from pactrain.cli.output import console, say, table, write_result
 from pactrain.runtime.network_names import check_model
 from pactrain.runtime.progress import Bar

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 
-from pactrain.cli.kinds import Folder, JsonFile
+from pactrain.cli.option_types import Folder, JsonFile
 from pactrain.cli.output import console, write_result
 from pactrain.runtime.progress import Bar
 

@@ -7,7 +7,7 @@ from pactrain.bounds.held_out import clopper_pearson
 from pactrain.bounds.progressive import RATIO, progressive_bound
 from pactrain.certification.certificate import Certificate
 from pactrain.certification.statement import claim
-from pactrain.cli.run_config import read_config
+from pactrain.cli.run_folders import read_config
 from pactrain.runtime.untrusted import made_from, read_json
 
 ASSUMED = 0.05

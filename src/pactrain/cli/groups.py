@@ -5,7 +5,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import tyro
 
-from pactrain.cli.kinds import Column, Columns, File, Folder, JsonFile, Name, Share
+from pactrain.cli.option_types import Column, Columns, File, Folder, JsonFile, Name, Share
 
 
 def grouped(kind: type) -> type:

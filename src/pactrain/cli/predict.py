@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from pactrain.cli.groups import JsonOptions, RunOptions
-from pactrain.cli.kinds import Column, File, FilePlace, RunPlace, Share
+from pactrain.cli.option_types import Column, File, FilePlace, RunPlace, Share
 from pactrain.cli.output import console, is_number, number, table, write_result
-from pactrain.cli.run_config import read_config
+from pactrain.cli.run_folders import read_config
 from pactrain.runtime.errors import DataError, PactrainError
 
 if TYPE_CHECKING:

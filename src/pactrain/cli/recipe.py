@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import tyro
 
-from pactrain.cli.kinds import Address, Count, Folder, JsonFile
+from pactrain.cli.option_types import Address, Count, Folder, JsonFile
 from pactrain.cli.output import console, write_result
 from pactrain.runtime.progress import Bar
 

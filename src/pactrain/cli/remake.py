@@ -12,7 +12,7 @@ from pactrain.bounds.recursive import Level
 from pactrain.certification.after_training import certificate_of
 from pactrain.certification.certificate import Certificate
 from pactrain.cli.build import rebuild, reload_task
-from pactrain.cli.run_config import read_config
+from pactrain.cli.run_folders import read_config
 from pactrain.cli.trust import NOTHING, Outside
 from pactrain.data.encoder import Encoder
 from pactrain.data.task import Task

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from pactrain.cli.kinds import File, Folder, JsonFile
+from pactrain.cli.option_types import File, Folder, JsonFile
 from pactrain.cli.output import console, write_result
 
 

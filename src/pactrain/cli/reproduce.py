@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from pactrain.cli.kinds import JsonFile
+from pactrain.cli.option_types import JsonFile
 from pactrain.cli.output import console, table, write_result
 from pactrain.cli.recipe import ImageRecipe, Recipe
 from pactrain.cli.reproduce_images import IMAGES, costs_shown

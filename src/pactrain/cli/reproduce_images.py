@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pactrain.cli.kinds import File
+from pactrain.cli.option_types import File
 from pactrain.cli.output import table
 from pactrain.cli.recipe import ImageRecipe
 from pactrain.cli.reproduce_headline import Headline

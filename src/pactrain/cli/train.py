@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pactrain.cli.check import check_options
 from pactrain.cli.groups import JsonOptions, TableOptions
-from pactrain.cli.kinds import Amount, Column, Columns, File, Folder, Name, Share
+from pactrain.cli.option_types import Amount, Column, Columns, File, Folder, Name, Share
 from pactrain.cli.output import console, say, write_result
 from pactrain.runtime.progress import Bar
 
@@ -136,7 +136,7 @@ class Train(DataOptions, ModelOptions, TrainingOptions, CertificateOptions, Outp
 
     def _run(self, task: "Task", screen: "Console", began: float, *, quiet: bool) -> int:
         from pactrain import fit
-        from pactrain.cli.build import newest_unfinished, next_folder
+        from pactrain.cli.run_folders import newest_unfinished, next_folder
         from pactrain.distributions.prior import Prior
         from pactrain.integrations.tensorboard import TensorBoard
         from pactrain.models.named import chosen_model, make_model, source_of
@@ -181,9 +181,9 @@ class Train(DataOptions, ModelOptions, TrainingOptions, CertificateOptions, Outp
     def _load(self) -> "Task":
         """The data that the command names."""
         from pactrain.data.load import load_described
-        from pactrain.problem.first_part import first_part
+        from pactrain.problem.uncounted_part import uncounted_part
 
-        first, named = first_part(self.prior_data, self.certificate), self._described_data() | {"test": self.test}
+        first, named = uncounted_part(self.prior_data, self.certificate), self._described_data() | {"test": self.test}
         return load_described(named, self.data, seed=self.seed, root=self.data_root, prior_data=first)
 
     def _described_data(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 from tyro.conf import arg
 
 from pactrain.cli.groups import JsonOptions, RunDataOptions, RunOptions
-from pactrain.cli.kinds import FilePlace
+from pactrain.cli.option_types import FilePlace
 from pactrain.cli.output import console, write_result
 from pactrain.runtime.errors import PactrainError
 from pactrain.runtime.progress import Bar

@@ -133,7 +133,7 @@ def is_missing(column: "pd.Series[Any]") -> "pd.Series[bool]":
 
 
 def once_per_text(column: "pd.Series[Any]", read: Callable[["pd.Series[Any]"], "pd.Series[Any]"]) -> "pd.Series[Any]":
-    """What `read` makes of a column cell by cell; of a column of few different texts it sees each once."""
+    """Apply `read` to a column cell by cell; where there are few distinct texts, once to each."""
     if len(column) < MANY or not isinstance(column.dtype, pd.StringDtype):
         return read(column)
     codes, texts = pd.factorize(column, use_na_sentinel=False)

@@ -54,7 +54,7 @@ def download(
 
 
 def _receive(url: str, goal: Path, file: IO[bytes], hashes: list[Any], size: int | None, progress: Callback) -> int:
-    """Write what comes, telling after each piece how much there is; stops as soon as it is more than there should be."""
+    """Write the content piece by piece, reporting after each; stop as soon as it is longer than it should be."""
     done = 0
     try:
         with urllib.request.urlopen(url, timeout=SECONDS) as answer:

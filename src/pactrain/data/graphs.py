@@ -12,7 +12,8 @@ from pactrain.data.download import download
 from pactrain.data.encoder import Encoder
 from pactrain.data.graph_arrays import KEYS, MASKS, check_graph
 from pactrain.data.places import data_file
-from pactrain.data.task import RowLabels, Task, split_rows
+from pactrain.data.splits import split_rows
+from pactrain.data.task import RowLabels, Task
 from pactrain.runtime.errors import DataError
 from pactrain.runtime.events import Callback, silent
 from pactrain.runtime.untrusted import read_arrays

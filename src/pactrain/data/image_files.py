@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from pactrain.data.catalogue import IDX
 from pactrain.data.idx import read_idx
-from pactrain.data.tables import OWN_TEST
+from pactrain.data.splits import OWN_TEST
 from pactrain.data.task import Task
 from pactrain.runtime.errors import DataError
 from pactrain.runtime.untrusted import arrays_of, forms_of

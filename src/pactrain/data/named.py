@@ -11,7 +11,8 @@ from pactrain.data.encoder import Encoder, Numeric
 from pactrain.data.images import NAMES as IMAGES
 from pactrain.data.images import image_task
 from pactrain.data.places import data_file
-from pactrain.data.task import STANDARDISED, STRATIFIED, Kind, Task, fitting_rows, split_rows, task_of
+from pactrain.data.splits import STRATIFIED, fitting_rows, split_rows
+from pactrain.data.task import STANDARDISED, Kind, Task, task_of
 from pactrain.runtime.errors import DataError, did_you_mean
 from pactrain.runtime.untrusted import arrays_of
 

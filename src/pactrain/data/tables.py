@@ -1,4 +1,4 @@
-"""Reading a user's table as a task: finding the target, splitting the rows, encoding the columns."""
+"""Reading a user's table as a task: finding the target, adding test rows, encoding the columns."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -9,27 +9,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from pactrain.certification.statement import Caveat
-from pactrain.data.cell_values import each_value, is_missing, is_number, reading_of, row_number
-from pactrain.data.encoder import Kind, LeftOut, category
+from pactrain.data.cell_values import is_missing, is_number, reading_of, row_number
+from pactrain.data.encoder import Kind, LeftOut
 from pactrain.data.encoder_fit import fit_encoder
 from pactrain.data.files import TARGETS, TEST_ROW, ending, read_frame
-from pactrain.data.task import ENCODED, STRATIFIED, RowLabels, Task, fitting_rows, split_rows, task_of
+from pactrain.data.splits import fitting_rows, split_table
+from pactrain.data.task import ENCODED, RowLabels, Task, task_of
 from pactrain.runtime.errors import DataError, did_you_mean
 
 MAX_CLASSES_OF_INTEGERS = 20
 """An integer target with more different values than this is a quantity, unless the user says otherwise."""
-
-GROUPED = Caveat(
-    "rows of one group depend on each other, and the bounds count rows as independent examples", "heuristic"
-)
-ORDERED = Caveat(
-    "held-out rows are later than the training rows; the bounds speak of data like the training rows, from the same time",
-    "heuristic",
-)
-OWN_TEST = Caveat(
-    "the test rows come from a file or part of their own: their bound holds for data like these", "certified"
-)
 
 
 @dataclass(frozen=True)
@@ -66,7 +55,10 @@ def load_table(path: Path, asked: Columns, *, test_fraction: float, seed: int, p
     frame, notes = _without_missing_targets(frame, asked)
     column = frame[asked.target]
     kind = asked.kind or _kind(column)
-    train, test, caveat = _split(frame, kind, asked, test_fraction, seed)
+    classes = asked.target if kind == "classification" else None
+    train, test, caveat = split_table(
+        frame, classes, group=asked.group, time=asked.time, fraction=test_fraction, seed=seed
+    )
     unused = [name for name in (asked.target, *asked.drop, asked.group, TEST_ROW) if name in frame.columns]
     for name in unused:
         del frame[name]  # in place: a copy of the others may be as large as the file
@@ -149,45 +141,6 @@ def _without_missing_targets(frame: pd.DataFrame, asked: Columns) -> tuple[pd.Da
         (kept == kept.round()).all()
     )  # pandas has integers with gaps as floats
     return frame.assign(**{str(asked.target): kept.astype("int64") if whole else kept}), [note]
-
-
-def _split(
-    frame: pd.DataFrame, kind: Kind, asked: Columns, fraction: float, seed: int
-) -> tuple[NDArray[Any], NDArray[Any], Caveat | None]:
-    """Row positions for training and test, and what the certificate says of the split."""
-    rows = np.arange(len(frame))
-    if TEST_ROW in frame.columns:
-        held_out = frame[TEST_ROW].to_numpy(dtype=bool)
-        if held_out.all() or not held_out.any():
-            raise DataError("all rows with a target are training rows, or all are test rows")
-        return rows[~held_out], rows[held_out], OWN_TEST
-    if (asked.group or asked.time) and not fraction:
-        raise DataError("--group and --time say which rows are held out; with --test-fraction 0 none are")
-    if asked.group is not None:
-        groups = pd.Series(each_value(frame[asked.group], category))
-        _, held_out_groups = split_rows(groups.nunique(), None, fraction, seed)
-        held_out = groups.isin(groups.unique()[held_out_groups]).to_numpy()
-        return rows[~held_out], rows[held_out], GROUPED
-    if asked.time is not None:
-        order = np.argsort(_moments(frame[asked.time]), kind="stable")
-        train = len(rows) - int(np.ceil(fraction * len(rows)))
-        return np.sort(order[:train]), np.sort(order[train:]), ORDERED
-    strata = each_value(frame[str(asked.target)], category) if kind == "classification" else None
-    train_rows, test_rows = split_rows(len(frame), strata, fraction, seed)
-    return train_rows, test_rows, STRATIFIED if strata is not None and len(test_rows) else None
-
-
-def _moments(column: "pd.Series[Any]") -> NDArray[Any]:
-    """A column of times as something that can be sorted."""
-    reading = reading_of(column)
-    if reading is None:
-        raise DataError(f"--time {column.name}: the column holds neither dates nor numbers")
-    values = reading.values(column)
-    if values.isna().any():
-        raise DataError(
-            f"--time {column.name}: row {row_number(column, int(np.flatnonzero(values.isna())[0]))} is empty"
-        )
-    return values.to_numpy()
 
 
 def _kind(column: "pd.Series[Any]") -> Kind:

@@ -5,12 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from pactrain.certification.statement import Caveat, Label
 from pactrain.data.encoder import Encoder, Kind
-from pactrain.runtime.errors import DataError
 
 STANDARDISED = Caveat("the features were standardised with statistics of the same training rows", "estimated")
 
@@ -18,11 +16,6 @@ ENCODED = Caveat(
     "how columns are encoded (means, categories, missing values, classes) was learned from the same training rows; with "
     "prior_data it is learned from the prior's rows alone, with a progressive certificate from the first half of the rows",
     "estimated",
-)
-
-STRATIFIED = Caveat(
-    "held-out rows were chosen class by class, so what they prove holds for data with the same shares of the classes",
-    "certified",
 )
 
 
@@ -118,51 +111,12 @@ def task_of(
     return Task(name, encoder, x[train], y[train], x_test, y_test, caveats)
 
 
-def fitting_rows(train: NDArray[Any], prior_data: float, seed: int) -> NDArray[Any]:
-    """The training rows that an encoding may be learned from: those that a prior is trained on, if it has any of its own."""
-    if not 0 < prior_data < 1:
-        return train
-    from pactrain.problem.batches import split_numbers  # here: reading a table needs no torch
-    from pactrain.runtime.seeds import prior_seed
-
-    first, _ = split_numbers(len(train), prior_data, prior_seed(seed))
-    return train[first.numpy()] if len(first) else train
-
-
-def split_rows(n: int, target: NDArray[Any] | None, fraction: float, seed: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Row numbers for training and test; stratified by `target` where every class has at least two rows."""
-    from sklearn.model_selection import train_test_split
-
-    if not 0 <= fraction < 1:
-        raise DataError(f"the test fraction is {fraction}; it must be at least 0 and below 1")
-    rows = np.arange(n)
-    if fraction == 0:
-        return rows, rows[:0]
-    if not 0 <= seed < 2**32:
-        raise DataError(f"the seed is {seed}; it must be at least 0 and below 2³²")
-    if n < 4:
-        raise DataError(f"{n} rows are too few to hold some out for a test; use --test-fraction 0")
-    if target is not None:
-        target = pd.factorize(target, sort=True)[0]
-        counts = np.bincount(target)
-        room = min(int(n * fraction), int(n * (1 - fraction))) >= len(counts)
-        target = target if counts.min() >= 2 and room else None
-    try:
-        train, test = train_test_split(rows, test_size=fraction, random_state=seed, stratify=target)
-    except ValueError as error:
-        raise DataError(f"{n} rows cannot be split with a test fraction of {fraction}: {error}") from None
-    return train, test
-
-
 __all__ = [
     "ENCODED",
     "STANDARDISED",
-    "STRATIFIED",
     "Kind",
     "RowLabels",
     "Task",
-    "fitting_rows",
     "scaled_target",
-    "split_rows",
     "task_of",
 ]

@@ -23,7 +23,7 @@ def log_std_in_units(weights: RandomWeights) -> Tensor:
 
 
 def exact_shift(weights: RandomWeights) -> Tensor:
-    """Mean minus prior mean, flat, in float64: a difference of weights in bfloat16 is hardly ever one itself."""
+    """Mean minus prior mean, flat, in float64: a difference of two bfloat16 weights rarely fits into bfloat16."""
     in_place = weights._draw is not None  # whose means are kept to be put back
     return weights.flat_means().to(torch.float64, copy=in_place).sub_(weights.prior_mean)
 

@@ -48,6 +48,7 @@ class Posterior(RandomWeights):
         names: Names of the random parameters, in the order of `means()`.
         prior_fixed: Whether the prior's stds were set in advance and are not learned.
         prior_source: Where the initial weights come from, in the user's words, or None.
+        prior_rows: Fingerprints of the rows that the prior's mean was trained on, one per row; None if there were none.
         unit_nats: What it costs, in nats, that the data has chosen `units`; a certificate charges for it.
         probabilities: How `predict` turns outputs into probabilities, None for raw outputs; `fit` sets it.
 

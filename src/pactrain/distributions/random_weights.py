@@ -44,7 +44,7 @@ class RandomWeights(nn.Module):
         self.model = model
         self.groups, self.names = self._layout.groups, self._layout.names
         self._draw: InPlace | None = None
-        self.prior_rows: Tensor | None = None  # fingerprints of the rows that its mean was trained on, one per row
+        self.prior_rows: Tensor | None = None
         self.probabilities: Callable[[Tensor], Tensor] | None = None
         flat = self._layout.read()
         std = prior.std if prior.std is not None else mean_abs(flat)

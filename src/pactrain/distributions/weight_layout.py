@@ -105,7 +105,7 @@ class InPlace:
         log_std.grad[at].addcmul_(grad.reshape(-1).to(self.shift.dtype), self.shift[at])
 
     def put_back(self) -> None:
-        """The weights are what they were; nothing is led on any more.  Done twice, it does no harm."""
+        """Put the weights back, and stop leading gradients on.  A second call changes nothing."""
         for hook in self._hooks:
             hook.remove()
         self._layout.write(self.means, self._params)

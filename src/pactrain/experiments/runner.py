@@ -48,7 +48,7 @@ def carry_out(
 
 
 def keep(store: Store, run: Run, outcome: Outcome) -> None:
-    """Store an outcome; a result makes what the run kept to go on superfluous."""
+    """Store an outcome; after a result, the run's checkpoints are deleted."""
     store.write(run, outcome)
     if run.folder and outcome.error is None:
         shutil.rmtree(run.folder, ignore_errors=True)

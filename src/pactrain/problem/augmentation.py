@@ -74,7 +74,7 @@ TRANSFORMS: dict[str, FlipCrop] = {
 
 @dataclass(frozen=True)
 class Augmented:
-    """Data whose inputs are changed anew in every training step; made by `augmented`."""
+    """Data whose inputs are changed at random in every training step; made by `augmented`."""
 
     data: Any
     transform: Transform

@@ -95,7 +95,7 @@ class Batches(ABC):
         """Choose examples at random, of which a part is read at a time.
 
         Args:
-            examples: How many; of batches of the user's own making, about how many.
+            examples: How many; about as many where the batches are the user's own.
             seed: Decides which.
 
         Returns:

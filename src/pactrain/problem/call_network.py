@@ -49,7 +49,7 @@ def no_answer(*_: Any, **__: Any) -> Tensor:
 
 
 def parts_of(batch: Any) -> list[Any]:
-    """What a batch is made of; nothing if it is neither a mapping nor a tuple or list."""
+    """The parts of a batch; none if it is neither a mapping nor a tuple or list."""
     if isinstance(batch, Mapping):
         return list(batch.values())
     return list(batch) if isinstance(batch, (tuple, list)) else []

@@ -9,13 +9,13 @@ from torch import nn
 
 from pactrain.problem.as_loss import as_loss
 from pactrain.problem.batches import Batches, PriorRows, TensorBatches, split_numbers
-from pactrain.problem.first_part import FIRST_HALF
 from pactrain.problem.input_types import as_network_takes
 from pactrain.problem.loss_weights import ClassWeight, RowWeighted, weigh_classes, weigh_rows
 from pactrain.problem.losses import AnyLoss, Loss, per_example
 from pactrain.problem.module_modes import restored_buffers, restored_modes
 from pactrain.problem.read_data import as_batches, check_columns
 from pactrain.problem.scores import Metrics, class_shares
+from pactrain.problem.uncounted_part import FIRST_HALF
 from pactrain.runtime.errors import DataError, PactrainError
 from pactrain.runtime.gave_up import gave_up, is_torchs, refusing
 from pactrain.runtime.seeds import derive, prior_seed

@@ -53,29 +53,34 @@ def as_batches(
     if _is_pair(data):
         tensors = tuple(t.to(device) for t in _tensors(data, role, floats))
         return TensorBatches(tensors, batch_size or len(tensors[0]))
-    if isinstance(data, tuple) and any(hasattr(part, "toarray") for part in data):
-        raise DataError(f"the {role} data holds a sparse matrix; pass its toarray(), or batches of your own making")
-    if isinstance(data, tuple) and len(data) == 2 and isinstance(data[0], Mapping) and hasattr(data[1], "__array__"):
-        raise DataError(
-            f"the {role} data is a pair of named inputs and a target; pass a DataLoader whose batches are mappings with the target in "
-            "them, {..., 'y': target}, or a list of such batches"
-        )
     if isinstance(data, DataLoader):
         return LoaderBatches(data, device)
     if isinstance(data, Dataset):
         return LoaderBatches(_loader(data, batch_size or 128, role), device)
+    if refusal := _refusal(data, role):
+        raise DataError(refusal)
+    return LoaderBatches(data, device)
+
+
+def _refusal(data: Any, role: str) -> str:
+    """Why data is no series of batches that can be read again and again, with what to do; empty if it is one."""
+    if isinstance(data, tuple) and any(hasattr(part, "toarray") for part in data):
+        return f"the {role} data holds a sparse matrix; pass its toarray(), or batches of your own making"
+    if isinstance(data, tuple) and len(data) == 2 and isinstance(data[0], Mapping) and hasattr(data[1], "__array__"):
+        return (
+            f"the {role} data is a pair of named inputs and a target; pass a DataLoader whose batches are mappings with the target in "
+            "them, {..., 'y': target}, or a list of such batches"
+        )
     if isinstance(data, Iterator):
-        raise DataError(
+        return (
             f"the {role} data is a {type(data).__name__}, which can be read only once; every epoch and the certificate "
             "read it again: pass a list, a DataLoader, a Dataset or an (X, y) pair"
         )
     if isinstance(data, Mapping) or hasattr(data, "__array__"):
-        raise DataError(
-            f"the {role} data is one {type(data).__name__}; pass a pair (X, y), or a list of batches ([batch] if this is one)"
-        )
+        return f"the {role} data is one {type(data).__name__}; pass a pair (X, y), or a list of batches ([batch] if this is one)"
     if isinstance(data, Iterable):
-        return LoaderBatches(data, device)
-    raise DataError(
+        return ""
+    return (
         f"{role} data of type {type(data).__name__} cannot be read; pass an (X, y) pair of arrays or tensors, "
         "a Dataset, a DataLoader, a torch-geometric graph, or a list of batches"
     )

@@ -1,4 +1,4 @@
-"""Targets that a loss cannot take, and outputs, are refused, with what to do."""
+"""Checks of targets and outputs, whose errors say what to do where a loss cannot take them."""
 
 from torch import Tensor
 

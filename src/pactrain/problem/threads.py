@@ -120,5 +120,5 @@ def _untouched() -> set[int]:
 
 
 def _share(threads: int) -> int:
-    """What of them is for this process, where several of one job share the machine."""
+    """This process's share of them, where several processes of one job use the machine."""
     return max(1, threads // int(os.environ.get("LOCAL_WORLD_SIZE", distributed.world())))

@@ -17,14 +17,14 @@ from pactrain.runtime.errors import DataError, PactrainError
 
 
 def training_mode(model: nn.Module) -> None:
-    """Train mode, unless the user has already put parts of the model into it and left others out."""
+    """Set train mode, unless the user has already set it for some parts of the model only."""
     if not any(m.training for m in model.modules()):
         model.train()
 
 
 @contextmanager
 def shapes_named(sample: Any) -> Iterator[None]:
-    """torch says which of two matrices did not fit, but not that one of them was the user's data."""
+    """Add the shape of the data to torch's error about two matrices that do not fit."""
     try:
         yield
     except RuntimeError as error:

@@ -67,7 +67,7 @@ def target_of(batch: Any) -> Tensor:
 
 @torch.enable_grad()
 def first_output(model: nn.Module, batch: Any) -> Tensor | None:
-    """What the network says to the first rows of a batch, in eval mode, with its graph; None where it cannot be asked."""
+    """The network's output on the first rows of a batch, in eval mode, with its graph; None where it cannot be computed."""
     rows = rows_at(batch, slice(TRIED)) if has_rows(batch) else batch
     with restored_modes(model), restored_buffers(model), torch.random.fork_rng(devices=[]):
         model.eval()

@@ -154,8 +154,8 @@ def _sizes(x: Tensor) -> Tensor:
 def _degree(loss: Loss, unit: float, y: Tensor) -> int:
     """k, 1 or 2, if the loss of guesses and targets in units is their loss divided by the unit to the power k; otherwise 0."""
     guesses = torch.randn(y.shape, generator=torch.Generator().manual_seed(0)).to(y)
-    asked = refusing(loss.per_example)
-    ours, theirs = asked(guesses, y / unit), asked(unit * guesses, y)
+    guarded = refusing(loss.per_example)
+    ours, theirs = guarded(guesses, y / unit), guarded(unit * guesses, y)
     return next((k for k in (1, 2) if alike(unit**k * ours, theirs)), 0)
 
 

@@ -42,9 +42,6 @@ GAMMA_STEP, STEPS = 10**0.5, 3
 FURTHER_LENGTH = 0.25
 """Length of training at each further γ, relative to that at the first.  The search in all earns 15 points where 30 % of the labels are wrong."""
 
-MOST_WEIGHTS = 1 << 22
-"""Weights above which there is no search.  A limit on time: each estimate takes a gradient of the network for hundreds of single examples."""
-
 # -- training -----------------------------------------------------------------------------------------------------------
 
 CURVATURE_MEMORY = 0.99

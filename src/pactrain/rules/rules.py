@@ -24,7 +24,7 @@ class Rules:
             the variance (the paper's text).
         knee: Relative distance from the smallest value that `start="knee"` allows.
         strengthen: Rescale the layers of networks through whose initial weights hardly anything passes (`initial_scale.py`).
-        units: Train tables with columns or targets far from the size of one in units of their own (`units.py`).
+        units: Train tables with columns or targets far from the size of one in units of their own (`choose_units.py`).
         draws: Networks that the scan draws at each std.
         std_points: Stds that are scanned.
         gamma_points: Values of γ at which the moment is taken.

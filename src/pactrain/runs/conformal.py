@@ -68,10 +68,12 @@ class Calibration:
         )
 
 
-def class_scores(output: Tensor, turn: Callable[[Tensor], Tensor] | None, *, one_label: bool = False) -> Tensor:
+def class_scores(
+    output: Tensor, to_probabilities: Callable[[Tensor], Tensor] | None, *, one_label: bool = False
+) -> Tensor:
     """Scores of all classes for each row: 1 − probability, by softmax where the loss knows no probabilities; of one label, those of
     its absence and its presence."""
-    chances = output.double().softmax(1) if turn is None else turn(output.double())
+    chances = output.double().softmax(1) if to_probabilities is None else to_probabilities(output.double())
     return torch.stack([chances.reshape(-1), 1 - chances.reshape(-1)], dim=1) if one_label else 1 - chances
 
 

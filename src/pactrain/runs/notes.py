@@ -79,7 +79,7 @@ def notes_on(trained: Trained, metrics: Mapping[str, Any], *, encoded: bool = Fa
 
 
 def _notes_on_infinity(metrics: Mapping[str, Any]) -> list[str]:
-    """A loss that is no number any more, on the rows that were trained on."""
+    """A loss on the training rows that is no longer finite."""
     if math.isfinite(loss := metrics["train"]["loss"]):
         return []
     return [

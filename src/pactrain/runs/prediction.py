@@ -14,7 +14,7 @@ from pactrain.problem.batches import EVALUATION_BATCH
 from pactrain.problem.call_network import scores_of
 from pactrain.problem.losses import Meaning
 from pactrain.problem.module_modes import evaluating
-from pactrain.problem.output_meaning import SOFTMAX_LAST, name_of_turn
+from pactrain.problem.probabilities import SOFTMAX_LAST, name_of_probabilities
 from pactrain.runs.conformal import Calibration, class_scores
 from pactrain.runtime.errors import DataError, PactrainError
 from pactrain.runtime.gave_up import Refused, refusing
@@ -31,7 +31,7 @@ Call = tuple[tuple[Tensor, ...], dict[str, Any]]
 
 
 class Preprocess(Protocol):
-    """How raw rows become what the network takes, and what its outputs mean; `data/encoder.py` has the one for tables."""
+    """How raw rows become the network's inputs, and what its outputs mean; `data/encoder.py` has the one for tables."""
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -107,14 +107,18 @@ class Predictor:
         guarantee = "" if coverage is None or self.calibration is None else self.calibration.guarantee(coverage)
         if self.answers in ("values", "outputs"):
             return self._amounts(outputs.numpy(), spread.numpy(), limits, guarantee)
-        turn = self.posterior.probabilities
-        chances = None if turn is None else turn(outputs).numpy()
+        to_probabilities = self.posterior.probabilities
+        chances = None if to_probabilities is None else to_probabilities(outputs).numpy()
         if self.answers == "labels":
             there = outputs.numpy() > 0 if chances is None else chances > 0.5
-            sets = None if limits is None else (class_scores(outputs, turn, one_label=True).numpy() <= limits[0])
+            sets = (
+                None
+                if limits is None
+                else (class_scores(outputs, to_probabilities, one_label=True).numpy() <= limits[0])
+            )
             return Prediction(_narrow(there), spread.numpy(), chances, sets=sets, classes=names, guarantee=guarantee)
-        best = outputs.argmax(-1 if name_of_turn(turn) == SOFTMAX_LAST else 1).numpy()
-        sets = None if limits is None else (class_scores(outputs, turn).numpy() <= limits[0])
+        best = outputs.argmax(-1 if name_of_probabilities(to_probabilities) == SOFTMAX_LAST else 1).numpy()
+        sets = None if limits is None else (class_scores(outputs, to_probabilities).numpy() <= limits[0])
         values = np.asarray(names)[best] if names else best
         return Prediction(values, spread.numpy(), chances, sets=sets, classes=names, guarantee=guarantee)
 

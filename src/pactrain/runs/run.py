@@ -63,7 +63,7 @@ class Run:
         """What keeps the run while it goes on."""
         return NotKept() if self.folder is None else self.folder
 
-    def result(
+    def finish(
         self,
         certified: Certified,
         draw: Callable[[Result], str],
@@ -72,7 +72,7 @@ class Run:
         preprocess: Preprocess | None = None,
         labels: Labels | None = None,
     ) -> Result:
-        """Sum up a certified training: scores, notes and metrics.
+        """Sum up a certified training with its scores, notes and metrics, and write all of it to the folder, if there is one.
 
         Args:
             certified: The training and what was proved.
@@ -80,6 +80,9 @@ class Run:
             calibration: Rows for intervals and sets; by default the test rows.
             preprocess: How raw rows are prepared.
             labels: What is shown of a judged row beside its features.
+
+        Returns:
+            The result, with a note if the report could not be made.
         """
         trained, start = certified.trained, certified.trained.start
         model, given, options = start.posterior.model, start.scaled.given, start.options
@@ -97,7 +100,7 @@ class Run:
             labels=labels if rows is None else None,
         )  # fmt: skip
         before = self.folder.seconds_before if self.folder is not None else 0.0
-        return Result(
+        result = Result(
             model,
             start.posterior,
             certified.certificate,
@@ -114,22 +117,13 @@ class Run:
             analysis=analysis,
             draw=draw,
         )
-
-    def written(self, result: Result) -> Result:
-        """Write what the run ends with; `metrics.json` last, as the sign that it is complete.
-
-        Args:
-            result: What is written.
-
-        Returns:
-            The same result, with a note if the report could not be made.
-        """
         if self.folder is not None:
             self._write(result, self.folder)
         self.notify(Event("report", 1, 1))
         return result
 
     def _write(self, result: Result, folder: RunFolder) -> None:
+        """Write what the run ends with; `metrics.json` last, as the sign that it is complete."""
         folder.finish(result.model, result.posterior, result.earlier, result.certificate)
         if result.calibration is not None:
             folder.keep_calibration(result.calibration)

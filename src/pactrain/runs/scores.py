@@ -22,8 +22,8 @@ class Judgement:
     Attributes:
         metrics: Scores under "train" and "test"; under "task" what is learned, under "rivals" what a constant answer and a linear
             model have, under "confused" the pairs of classes that are confused most often.
-        answers: Its answers for the held-out rows, or for the training rows if there are none; None where they are no single
-            classes or numbers.
+        answers: Its answers for the held-out rows, or for the training rows if there are none; None where a row
+            has no single class or amount.
     """
 
     metrics: dict[str, Any]

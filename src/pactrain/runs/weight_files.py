@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from pactrain.distributions.posterior import Posterior, Snapshot
-from pactrain.problem.output_meaning import TURNS, name_of_turn
+from pactrain.problem.probabilities import PROBABILITIES, name_of_probabilities
 from pactrain.runtime.errors import RunError
 from pactrain.runtime.files import load_state
 from pactrain.runtime.untrusted import made_from, read_json
@@ -52,7 +52,7 @@ def posterior_tensors(
         "earlier": list(earlier),
         "prior_source": posterior.prior_source,
         "unit_nats": posterior.unit_nats,
-        "probabilities": name_of_turn(posterior.probabilities),
+        "probabilities": name_of_probabilities(posterior.probabilities),
     }
 
 
@@ -86,7 +86,7 @@ def load_posterior(path: str | Path, posterior: Posterior) -> Posterior:
     posterior.prior_fixed = bool(values.get("prior_fixed", False))  # a prior is free only if the run says so
     posterior.prior_source = values.get("prior_source")
     posterior.unit_nats = float(values.get("unit_nats", 0.0))
-    posterior.probabilities = TURNS.get(str(values.get("probabilities")))
+    posterior.probabilities = PROBABILITIES.get(str(values.get("probabilities")))
     posterior.prior_rows = tensors.get("prior_rows")
     posterior.units = None
     try:

@@ -42,7 +42,7 @@ def collected() -> Iterator[list[str]]:
 
 
 def gave_up(what: str, why: Exception | str, *, instead: str) -> None:
-    """Tell what was not done, the reason, and what was done instead: once, in the notes of `fit`, or else as a warning.
+    """Report what was not done, the reason, and what was done instead: once, in the notes of `fit`, or else as a warning.
 
     >>> with collected() as notes:
     ...     gave_up("The data was not scaled", ValueError("no rows"), instead="it is trained on as it came")

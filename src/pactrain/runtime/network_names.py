@@ -32,7 +32,7 @@ def is_image_model(name: str) -> bool:
 
 
 def check_model(name: str | None) -> None:
-    """Refuse a name that no network has, or a file that is not there: sooner than the data can be read."""
+    """Refuse the name of an unknown network or of a missing file, before any data is read."""
     if name is not None and name.count("-") >= MOST_LAYERS and ".py:" not in name:
         raise PactrainError(
             f"model {name[:40]!r}… has more than {MOST_LAYERS:,} layers; write a function of your own, FILE.py:FUNCTION"

@@ -83,9 +83,9 @@ class Bar:
             self.screen.print(", ".join(filter(None, parts)), markup=False, highlight=False)
 
     def _part(self, event: Event) -> float:
-        """How much of the whole is done: of what was left of the bar, the part that this step has of the work left.
+        """The filled part of the bar: each step fills a share of what was empty, its share of the work that is left.
 
-        So it moves on and ends at its end, although a search over γ may add epochs to those that were announced.
+        So the bar never goes back and ends full, although a search over γ may add epochs to those that were announced.
         """
         if event.phase == "block":
             return self.part  # the trainings before and after it are what takes time
@@ -96,7 +96,7 @@ class Bar:
         return self.part + (1 - self.part) * min(1.0, step / ahead) if ahead > 0 else self.part
 
     def _left(self, event: Event) -> str:
-        """The time left, by what this phase took so far; of the scan nobody knows what comes after it."""
+        """The time left, from the time that this phase has taken; empty for the scan, as training comes after it."""
         if event.phase == "scan":
             return ""
         if event.phase == "runs":
@@ -135,7 +135,7 @@ def to_do(event: Event) -> str:
 
 
 def info(event: Event) -> str:
-    """What an event has to tell, short enough for a terminal of 80 columns."""
+    """The content of an event, short enough for a terminal of 80 columns."""
     v = event.values
     if event.phase == "runs":
         failed = f", {v['failed']} failed" if v["failed"] else ""

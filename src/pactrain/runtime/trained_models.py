@@ -1,4 +1,4 @@
-"""Networks that were trained in this process: their weights are no data-free prior mean any more."""
+"""Networks that were trained in this process: their weights are no longer a data-free prior mean."""
 
 from weakref import WeakSet
 

@@ -49,7 +49,7 @@ class Together:
 
 
 def rows_of_each(call: Callable[..., Tensor], *batched: Any) -> Tensor:
-    """The rows of output of each network, those of one after those of the other."""
+    """The rows of output of all networks, one network after another."""
     outputs: Tensor = vmap(call)(*batched)
     if outputs.ndim < 2:
         raise ValueError("the output has no dimension for examples")

@@ -150,7 +150,7 @@ def _is_flat(table: Array, gap: Gap, gammas: Array) -> bool:
 
 
 def _fill_in(table: Array, gap: Gap, log_stds: Array) -> None:
-    """Straight lines in the std: at fixed noise that is what a small change of the weights makes of a loss."""
+    """Interpolate linearly in the std: at fixed noise, a small change of the weights changes a loss almost linearly."""
     draw, a, b = gap
     stds = np.exp(log_stds[a : b + 1])
     share = ((stds - stds[0]) / (stds[-1] - stds[0]))[1:-1, None]

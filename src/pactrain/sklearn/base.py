@@ -21,14 +21,15 @@ from pactrain.certification.before_training import Described
 from pactrain.certification.caveats import seen_before
 from pactrain.certification.certificate import Certificate
 from pactrain.certification.statement import Caveat
-from pactrain.data.task import STANDARDISED, fitting_rows
+from pactrain.data.splits import fitting_rows
+from pactrain.data.task import STANDARDISED
 from pactrain.distributions.posterior import Posterior
 from pactrain.distributions.prior import Prior, fresh_source
 from pactrain.models.mlp import mlp
 from pactrain.problem.batches import EVALUATION_BATCH
-from pactrain.problem.first_part import first_part
 from pactrain.problem.losses import AnyLoss, Loss
 from pactrain.problem.module_modes import evaluating
+from pactrain.problem.uncounted_part import uncounted_part
 from pactrain.rules.rules import Rules
 from pactrain.runtime.errors import DataError, PactrainError
 from pactrain.runtime.seeds import seed_global
@@ -81,13 +82,13 @@ class PACBayesEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _fitting(self, n: int) -> Array:
         """Numbers of the rows that means and scales are taken from: those that no statement counts, if there are any."""
-        return fitting_rows(np.arange(n), first_part(self.prior_data, self.certificate), self.seed_)
+        return fitting_rows(np.arange(n), uncounted_part(self.prior_data, self.certificate), self.seed_)
 
     def _train(self, x: Array, target: Array, loss: Loss, outputs: int, caveats: list[Caveat]) -> None:
-        """Fit the network on validated rows and keep what comes of it."""
+        """Fit the network on validated rows and keep the result."""
         self.scaler_ = StandardScaler().fit(x[self._fitting(len(x))]) if self.standardize else None
         self.n_outputs_ = outputs
-        if self.standardize and not first_part(self.prior_data, self.certificate):
+        if self.standardize and not uncounted_part(self.prior_data, self.certificate):
             caveats = [STANDARDISED, *caveats]
         if isinstance(self.model, nn.Module):
             caveats = [*caveats, *seen_before(self.model)]

@@ -192,9 +192,9 @@ class PACBayesClassifier(ClassifierMixin, PACBayesEstimator):  # type: ignore[mi
         """
         if draws is not None:
             return self._drawn(X, draws)[0].numpy()
-        turn = self._probabilities()
-        assert turn is not None
-        return turn(self._outputs(X)).numpy()
+        to_probabilities = self._probabilities()
+        assert to_probabilities is not None
+        return to_probabilities(self._outputs(X)).numpy()
 
 
 class PACBayesRegressor(RegressorMixin, PACBayesEstimator):  # type: ignore[misc]

@@ -118,7 +118,7 @@ def follow_bound(
     seed: int,
     errors_now: Callable[[], float | None],
 ) -> None:
-    """Let the divergence weigh what a bound for losses in [0, 1] makes of it at the present point.
+    """Set the weight of the divergence from the slopes of a bound for losses in [0, 1] at the present point.
 
     pays:       part of the first weight that is held; None where the weight follows the slopes.
     risk:       mean of the loss that is trained on.

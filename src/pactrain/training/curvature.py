@@ -88,7 +88,7 @@ class CurvatureStds:
 
     @torch.no_grad()
     def restart(self) -> None:
-        """Begin anew from a prior that has changed, and that may have a std for each weight."""
+        """Start again from a changed prior, which may have a std for each weight."""
         self._set_precisions()
         self._forget()
         self.first_moment.zero_()
@@ -254,7 +254,7 @@ class CurvatureStds:
         }
 
     def best(self) -> dict[str, Tensor]:
-        """What makes up the present posterior, as far as this knows it: all of `state` but the moments of the steps."""
+        """The part of `state` that describes the present posterior: all but the moments of the steps."""
         return {"means": self.flat.means, "curvature": self.curvature}
 
     @torch.no_grad()

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pactrain.rules.gamma.trained_leave_one_out import LeftOut, LeftOutEstimate
+from pactrain.rules.gamma.trained_leave_one_out import LeaveOneOut, LeftOutEstimate
 from pactrain.rules.gamma.walk import FEWEST_EPOCHS, GammaWalk
 from pactrain.runtime import distributed
 from pactrain.training.curvature import CurvatureStds
@@ -17,7 +17,7 @@ from pactrain.training.history import Record
 class Walker:
     """Leads training along a walk, and keeps the state of its best place."""
 
-    def __init__(self, walk: GammaWalk, left_out: LeftOut) -> None:
+    def __init__(self, walk: GammaWalk, left_out: LeaveOneOut) -> None:
         self.walk, self.left_out = walk, left_out
         self._best: dict[str, Tensor] | None = None
 
@@ -66,7 +66,7 @@ class HeldGamma:
     """
 
     value: float
-    left_out: LeftOut | None = None
+    left_out: LeaveOneOut | None = None
 
     def search(self, epochs: int, most: float) -> Walker | None:
         """The search with so many epochs at one γ and no larger γ above `most`; None where a segment would be too short."""

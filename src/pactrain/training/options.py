@@ -38,8 +38,9 @@ class Options:
     """The arguments of `fit` that are not about the network or its data; a new one of them gets its place here.
 
     Attributes:
-        prior, bound, preset, delta, device, seed, budget, prior_data, optimizer, callbacks, progress, out,
+        prior, preset, delta, device, seed, budget, prior_data, optimizer, callbacks, progress, out,
             resume, class_weight, sample_weight, metrics, certificate: As in `fit`.
+        bound: As in `fit`; "kl" for a recursive certificate.
         computing: Precision, accumulation and the limit on gradients.
         stop: True once the user has asked for an end.
         wishes: Filled by callbacks that want training to end.
@@ -78,6 +79,8 @@ class Options:
     until_end: ExitStack = field(default_factory=ExitStack)
 
     def __post_init__(self) -> None:
+        if (self.certificate, self.bound) == ("recursive", "auto"):
+            object.__setattr__(self, "bound", "kl")
         object.__setattr__(self, "delta", check_share("delta", self.delta, "0.05 means 95 % confidence"))
         object.__setattr__(self, "seed", check_seed(self.seed))
         if self.prior_data != 0:

@@ -58,7 +58,7 @@ def go_on(
     budget: Budget | None = None,
     pays: float | None = None,
 ) -> None:
-    """Make a trainer ready for so many blocks, from the state that it has.
+    """Make a trainer ready for that many blocks, from its present state.
 
     Args:
         trainer: A trainer that has seen fewer.
@@ -93,6 +93,6 @@ def _budget(now: Start, *, to_come: int) -> Budget:
 
 
 def _epochs(options: Options, steps: int) -> int:
-    """The most epochs of a training on one more block, with so many steps in each."""
+    """The most epochs of a training on one more block, with `steps` steps in each."""
     most, whole = options.limit.epochs, options.rules.stage1_epochs(steps)
     return max(1, round(EPOCHS * (whole if most is None else min(whole, most))))

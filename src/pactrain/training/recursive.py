@@ -25,22 +25,22 @@ from pactrain.training.trainer import Trainer
 STEPS = 0.3
 """Steps of training on each part but the last, in units of those on all parts."""
 
-Judge = Callable[[Posterior, TensorBatches, Loss, bool, int], Level]
-"""What measures a level: from the posterior, the examples that judge it, the loss, whether it is the first level, and a seed."""
+MeasureLevel = Callable[[Posterior, TensorBatches, Loss, bool, int], Level]
+"""Measures a level, given the posterior, the examples that its prior has not seen, the loss, whether it is the first level, and a seed."""
 
 
-def judge_level(trainer: Trainer, start: Start, judge: Judge) -> None:
+def end_level(trainer: Trainer, start: Start, measure_level: MeasureLevel) -> None:
     """Measure what the level that has been trained proves.
 
     Args:
         trainer: At the end of a level; its progress takes what was measured.
         start: Where the run started, with all its parts.
-        judge: Measures it.
+        measure_level: Measures it.
     """
     met = trainer.progress.blocks
     now = start.grown(len(met))
     unseen = _unseen(now)
-    level = judge(trainer.posterior, unseen, now.problem.loss, not met, start.options.seed)
+    level = measure_level(trainer.posterior, unseen, now.problem.loss, not met, start.options.seed)
     met.append(level.text)
     errors = level.counts[min(1, len(level.counts) - 1)]
     start.notify(Event("block", len(met), start.blocks + 1, {"examples": level.n, "errors": errors}))
@@ -74,7 +74,7 @@ def back_to_first_prior(posterior: Posterior, prior_mean: Tensor) -> None:
 
 
 def budget_of(start: Start, parts: int) -> Budget:
-    """What training on so many parts may take.
+    """The budget of a training on this number of parts.
 
     Args:
         start: Where the run started, with all its parts.

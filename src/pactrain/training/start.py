@@ -16,7 +16,7 @@ from pactrain.problem.untrained import Untrained, measure_untrained, shapes_name
 from pactrain.rules.choose_units import Scaled
 from pactrain.rules.constants import EXAMPLES, SCAN_SHARE
 from pactrain.rules.gamma.linear_leave_one_out import Linearised
-from pactrain.rules.gamma.trained_leave_one_out import LeftOut
+from pactrain.rules.gamma.trained_leave_one_out import LeaveOneOut
 from pactrain.rules.gamma.walk import leave_out
 from pactrain.rules.initial_scale import strengthen
 from pactrain.rules.start_values import held_gamma, normalised_classes, rate, start_std, strength
@@ -181,7 +181,7 @@ def plan_of(start: Start, moment: Moment, std: float) -> Plan:
     )
 
 
-def _left_out(start: Start) -> LeftOut | None:
+def _left_out(start: Start) -> LeaveOneOut | None:
     """The leave-one-out estimate that a search over γ follows; None where there is no search, or some process cannot follow it."""
     strength, problem, options, found = start.strength, start.problem, start.options, None
     clipped = problem.trained_on is not problem.loss  # and cannot be compared with the user's own
@@ -201,7 +201,7 @@ def _affordable(start: Start) -> float:
 
 
 def _ended_by_ctrl_c(start: Start) -> Callback:
-    """Tells of the scan, and ends it where Ctrl-C was pressed: nothing has been trained yet that a better moment would save."""
+    """A callback that passes the scan's progress on, and ends the run after Ctrl-C: nothing is trained yet that could be kept."""
     heard = start.notify
 
     def notify(event: Event) -> None:

@@ -22,11 +22,11 @@ from pactrain.training.plan import Plan
 from pactrain.training.prior_scan import MomentStore
 from pactrain.training.progressive import expected_epochs, go_on, meet_block
 from pactrain.training.recursive import (
-    Judge,
+    MeasureLevel,
     back_to_first_prior,
     budget_of,
+    end_level,
     epochs_of_parts,
-    judge_level,
     pays_of,
     rebase,
 )
@@ -100,20 +100,20 @@ class NotKept:
         return None
 
 
-def train(start: Start, keeper: Keeper, judge: Judge) -> Trained:
+def train(start: Start, keeper: Keeper, measure_level: MeasureLevel) -> Trained:
     """Place the prior, run the two stages, go on with block after block, and bring the network to the state that is measured.
 
     Args:
         start: Where training starts.
         keeper: Where the run is kept; a run that was kept there goes on.
-        judge: Measures the levels of a recursive certificate.
+        measure_level: Measures the levels of a recursive certificate.
 
     Returns:
         The training at its end, its network still in the units that it was trained in.
 
     Raises:
-        DataError: Several processes are to share batches of the user's own making.
-        TrainingError: A loss or a weight is not finite any more.
+        DataError: Several processes are to share the user's own batches.
+        TrainingError: A loss or a weight is no longer finite.
     """
     if distributed.world() > 1 and start.problem.batches.table is None:
         raise DataError("several processes can share an (X, y) pair or a TensorDataset, not batches of your own making")
@@ -131,7 +131,7 @@ def train(start: Start, keeper: Keeper, judge: Judge) -> Trained:
         interrupted = _run(trainer, history, keeper, start)
         while not interrupted and (met := len(trainer.progress.blocks)) < blocks:
             if recursive:
-                judge_level(trainer, start, judge)
+                end_level(trainer, start, measure_level)
             else:
                 meet_block(trainer, start)
             _go_on(trainer, start, moment, std, met + 1)
@@ -139,7 +139,7 @@ def train(start: Start, keeper: Keeper, judge: Judge) -> Trained:
     end = start.grown(len(trainer.progress.blocks))
     _settle(trainer, end.problem)
     if recursive:
-        judge_level(trainer, start, judge)
+        end_level(trainer, start, measure_level)
         back_to_first_prior(start.posterior, prior_mean)
     objective = objective_terms(trainer, history)
     strange = end.scaled.units.doubts(model, end.problem, end.scaled.given)
@@ -155,7 +155,7 @@ def _plan(start: Start, moment: Moment, std: float) -> Plan:
 
 
 def _go_on(trainer: Trainer, start: Start, moment: Moment, std: float, blocks: int) -> None:
-    """Make a trainer ready for so many blocks; the levels of a recursive certificate have the posterior before as their prior."""
+    """Make a trainer ready for that many blocks; in a recursive certificate the posterior of each level is the prior of the next."""
     if start.options.certificate != "recursive":
         go_on(trainer, start, moment, std, blocks=blocks)
         return

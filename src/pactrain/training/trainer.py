@@ -69,7 +69,7 @@ class Trainer:
         self.part = 1.0
 
     def _take(self, problem: Problem, plan: Plan) -> None:
-        """What changes when there are more examples: they themselves, the bound, the pace."""
+        """Take over what changes when there are more examples: the batches, the bound, the pace, the search over γ."""
         self.plan, self.batches, self.bound, self.budget = plan, problem.batches, plan.bound, plan.budget
         self.steps_per_epoch = plan.untrained.steps
         self.walker: Walker | None = plan.gamma.search(
@@ -84,7 +84,7 @@ class Trainer:
         self._measured = Measurement(self.posterior, plan.bound, problem, seed=plan.seed)
 
     def go_on(self, problem: Problem, plan: Plan, *, rate: float) -> None:
-        """Be ready to train on more examples, from the state that was reached with fewer, at the same γ and this part of the rate."""
+        """Prepare for training on more examples, from the state reached with fewer, at the same γ and with this share of the rate."""
         self._take(problem, plan)
         self.part = rate
         p = self.progress
@@ -132,12 +132,12 @@ class Trainer:
             else:
                 p.stage2_epochs += 1
             started = self._count_time(started)
-            if self._time_to_look():
+            if self._time_to_measure():
                 p.scores = self._measured.measure(p.epoch)
             where = {"epoch": p.epoch, "stage": p.stage, "step": p.step, "held_gamma": self.held_gamma}
             record: Record = {**where, **self._measured(risk, p.scores)}
             self._count_time(started)
-            if p.scores["scores_epoch"] < p.epoch and self._time_to_look():  # time has run out since
+            if p.scores["scores_epoch"] < p.epoch and self._time_to_measure():  # time has run out since
                 p.scores = self._measured.measure(p.epoch)
                 record |= self._measured(risk, p.scores)
             record["seconds"] = round(p.seconds_before + p.seconds, 3)
@@ -145,13 +145,13 @@ class Trainer:
             yield record
 
     def _count_time(self, since: float) -> float:
-        """Add what has passed since then, by the first process's clock; what time it is now."""
+        """Add the time passed since then, by the first process's clock; returns the present time."""
         now = time.monotonic()
         self.progress.seconds = distributed.from_first(self.progress.seconds + now - since)[0]
         return now
 
-    def _time_to_look(self) -> bool:
-        """Now and then, and whenever something may end here."""
+    def _time_to_measure(self) -> bool:
+        """True at regular intervals, and whenever a stage or a segment may end with this epoch."""
         p, pace = self.progress, self.pace
         if p.stage == 1:
             ends = pace.stage1_over(p) or (self.walker is not None and self.walker.walk.part(p.stage1_epochs) == 1)
@@ -258,7 +258,7 @@ class Trainer:
         return over, record
 
     def measured_now(self, risk: float) -> Record:
-        """What a record of this epoch would say after a look."""
+        """The record of this epoch if the network were measured now."""
         return self._measured(risk, self._measured.measure(self.progress.epoch))
 
     def expected_epochs(self) -> int:

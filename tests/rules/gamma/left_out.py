@@ -11,7 +11,7 @@ from pactrain.distributions.prior import Prior
 from pactrain.problem.as_loss import as_loss
 from pactrain.problem.losses import AnyLoss
 from pactrain.problem.read_data import as_batches
-from pactrain.rules.gamma.trained_leave_one_out import LeftOut
+from pactrain.rules.gamma.trained_leave_one_out import LeaveOneOut
 
 CPU = torch.device("cpu")
 GAMMA, STD = 3.0, 0.4
@@ -55,8 +55,8 @@ def trained(outputs: int, loss: str, n: int = 25) -> tuple[Posterior, nn.Module,
     return posterior, start, x, y
 
 
-def asked(posterior: Posterior, data: Any, loss: str | AnyLoss) -> LeftOut:
+def asked(posterior: Posterior, data: Any, loss: str | AnyLoss) -> LeaveOneOut:
     batches = as_batches(data, batch_size=None, device=CPU, dtype=torch.float64)
     chosen = as_loss(loss, next(iter(batches.ordered())))
     n = sum(len(chosen(posterior.model, b)) for b in batches.ordered())
-    return LeftOut(posterior, batches, chosen, n, seed=0)
+    return LeaveOneOut(posterior, batches, chosen, n, seed=0)

@@ -11,14 +11,14 @@ from torch import Tensor
 from pactrain.distributions.posterior import Posterior
 from pactrain.problem.as_loss import as_loss
 from pactrain.problem.batches import TensorBatches
-from pactrain.rules.gamma.example_kernel import Unlike
-from pactrain.rules.gamma.trained_leave_one_out import LeftOut
+from pactrain.rules.gamma.example_kernel import NotLinearLayers
+from pactrain.rules.gamma.trained_leave_one_out import LeaveOneOut
 from tests.rules.gamma.left_out import GAMMA, asked, trained
 from tests.zoo import build, rows
 
 
 def refuse(*_: Any) -> None:
-    raise Unlike
+    raise NotLinearLayers
 
 
 def test_examples_that_share_a_forward_pass_and_come_in_any_order() -> None:
@@ -42,7 +42,7 @@ def test_factors_give_what_single_examples_give_and_nothing_is_changed(
     posterior = Posterior(model)
     before = copy.deepcopy(model.state_dict())
     batches, loss = TensorBatches(rows(), 16), as_loss(None, rows())
-    together = LeftOut(posterior, batches, loss, len(batches), seed=0)
+    together = LeaveOneOut(posterior, batches, loss, len(batches), seed=0)
     by_rows = together.estimate(5.0).loss
     monkeypatch.setattr("pactrain.rules.gamma.example_kernel.factors_of", refuse)
     assert together.estimate(5.0).loss == pytest.approx(by_rows, rel=1e-4)

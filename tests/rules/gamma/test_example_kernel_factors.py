@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pactrain.rules.gamma.example_kernel import Unlike, factors_of
+from pactrain.rules.gamma.example_kernel import NotLinearLayers, factors_of
 
 
 def rows(n: int = 9) -> Tensor:
@@ -113,7 +113,7 @@ class Tied(Twice):
 def test_any_other_network_is_refused(build: Callable[[], nn.Module]) -> None:
     torch.manual_seed(0)
     model, x = build().double(), rows()
-    with pytest.raises(Unlike):
+    with pytest.raises(NotLinearLayers):
         factors_of(model, trainable(model), lambda: model(x).square().sum(1))
     assert not any(m._forward_hooks for m in model.modules())
 
@@ -121,5 +121,5 @@ def test_any_other_network_is_refused(build: Callable[[], nn.Module]) -> None:
 @pytest.mark.parametrize("far", [1, 2, 8])
 def test_rows_that_mix_are_noticed_however_far_apart(far: int) -> None:
     hidden, x = nn.Linear(5, 3).double(), rows(16)
-    with pytest.raises(Unlike):
+    with pytest.raises(NotLinearLayers):
         factors_of(hidden, trainable(hidden), lambda: (out := hidden(x)).sum(1) + out.roll(far, 0).sum(1))

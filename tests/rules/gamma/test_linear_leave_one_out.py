@@ -13,7 +13,7 @@ from pactrain.problem.as_loss import as_loss
 from pactrain.problem.batches import LoaderBatches, TensorBatches
 from pactrain.problem.losses import AnyLoss, CallableLoss
 from pactrain.problem.read_data import as_batches
-from pactrain.rules.gamma.example_kernel import Unlike
+from pactrain.rules.gamma.example_kernel import NotLinearLayers
 from pactrain.rules.gamma.linear_leave_one_out import GAINS, Linearised, leave_out_curve, linearise
 from pactrain.rules.presets import AUTO
 from pactrain.rules.start_values import held_gamma, strength
@@ -30,7 +30,7 @@ def noisy_line(noise: float, n: int = 120) -> tuple[Tensor, Tensor]:
 
 
 def refuse(*_: Any) -> None:
-    raise Unlike
+    raise NotLinearLayers
 
 
 def found(model: nn.Module, data: Any, loss: str | AnyLoss | None = None) -> Linearised:

@@ -43,7 +43,7 @@ Factors = tuple[nn.Linear, Tensor, Tensor]
 """A layer, the rows that went in, and the gradients that came back."""
 
 
-class Unlike(Exception):
+class NotLinearLayers(Exception):
     """The network's weights do not all sit in linear layers that each see one row per example."""
 
 
@@ -93,7 +93,7 @@ class Examples:
         try:
             if self.alone:
                 return self._of_linear_layers(value, stds.double().square().tolist())
-        except Unlike:
+        except NotLinearLayers:
             pass
         except (Refused, RuntimeError) as error:
             what = f"The network was not measured on {self.count} examples in one pass"
@@ -117,7 +117,7 @@ class Examples:
                 yield together[j] if together is not None else value(network, tuple(t[j : j + 1] for t in batch))[0]
 
     def _of_linear_layers(self, value: Value, scales: Sequence[float]) -> tuple[Tensor, Tensor]:
-        """The kernel and the values, without gradients of weights; raises `Unlike` for networks that are not made of linear layers."""
+        """The kernel and the values, without gradients of weights; raises `NotLinearLayers` for networks that are not made of linear layers."""
         model, params = self.posterior.model, self.posterior.means()
         scale = {id(p): s for p, s in zip(params, scales, strict=True)}
         parts, values = list[list[Factors]](), list[Tensor]()
@@ -142,15 +142,15 @@ def factors_of(
     mine = {id(p) for p in params}
     layers = [m for m in model.modules() if isinstance(m, nn.Linear) and mine & {id(p) for p in m._parameters.values()}]
     if sorted(id(p) for m in layers for p in m._parameters.values() if id(p) in mine) != sorted(mine):
-        raise Unlike
+        raise NotLinearLayers
     with hooked((m, lambda layer, args, out: calls.append((layer, args, out))) for m in layers):
         found = values()
     if len(calls) != len(layers) or {layer for layer, _, _ in calls} != set(layers):
-        raise Unlike
+        raise NotLinearLayers
     for _, args, out in calls:
         rows = all(isinstance(t, Tensor) and t.ndim == 2 and len(t) == len(found) for t in (*args, out))
         if not (len(args) == 1 and rows and args[0].dtype == out.dtype and out.requires_grad):
-            raise Unlike
+            raise NotLinearLayers
     signs = 2.0 * torch.randint(2, found.shape, generator=torch.Generator().manual_seed(0)).to(found) - 1
     outputs = [out for _, _, out in calls]
     slopes, own = (torch.autograd.grad(found.sum(), t, retain_graph=True, allow_unused=True) for t in (outputs, params))
@@ -158,10 +158,10 @@ def factors_of(
     gradients = dict(zip(map(id, params), own, strict=True))
     for (layer, (inputs,), _), slope, other in zip(calls, slopes, signed, strict=True):
         if slope is None or other is None or not _close(signs[:, None] * slope, other):  # rows of other examples
-            raise Unlike
+            raise NotLinearLayers
         for p, put_together in ((layer.weight, slope.T @ inputs.detach()), (layer.bias, slope.sum(0))):
             if id(p) in gradients and not _close(gradients[id(p)], put_together):
-                raise Unlike
+                raise NotLinearLayers
     return [
         (layer, args[0].detach(), slope) for (layer, args, _), slope in zip(calls, slopes, strict=True)
     ], found.detach()

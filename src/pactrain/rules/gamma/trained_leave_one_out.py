@@ -42,7 +42,7 @@ MOST_OUTPUTS = 1 << 24
 Drawn = Callable[[int], AbstractContextManager[Any]]
 
 
-class Opaque(PactrainError):
+class CannotLeaveOut(PactrainError):
     """The loss does not look at one row of the network's output for each example, so that none can be left out."""
 
 
@@ -61,7 +61,7 @@ class LeftOutEstimate(NamedTuple):
         return bool(before.loss - self.loss > error)
 
 
-class LeftOut:
+class LeaveOneOut:
     """Some of the training examples, whose left-out losses can be estimated again while training goes on."""
 
     def __init__(self, posterior: Posterior, batches: Batches, loss: Loss, n: int, seed: int) -> None:
@@ -74,7 +74,7 @@ class LeftOut:
                 self.rows[id(batch)] = self._find_rows(output, batch)
                 self._derivatives(output, batch, picked)  # some losses have no second derivative
                 if self.examples.count * output[0].numel() > MOST_OUTPUTS:
-                    raise Opaque("the outputs of single examples are too large")
+                    raise CannotLeaveOut("the outputs of single examples are too large")
 
     def estimate(self, gamma: float, drawn: Drawn | None = None) -> LeftOutEstimate:
         """What the examples' losses would be, each left out, for a posterior that was trained at `gamma`.
@@ -124,7 +124,9 @@ class LeftOut:
         loss(listening, batch)
         output = scores_of(seen[0]) if len(seen) == 1 and loss.of_outputs else next(iter(seen), None)
         if len(seen) != 1 or not isinstance(output, Tensor) or not output.is_floating_point() or not output.ndim:
-            raise Opaque("the loss of a batch does not follow from one output of the network in floating-point numbers")
+            raise CannotLeaveOut(
+                "the loss of a batch does not follow from one output of the network in floating-point numbers"
+            )
         return output
 
     @torch.no_grad()
@@ -151,7 +153,9 @@ class LeftOut:
         one_each = len(rows) == len(losses) == len(example.unique()) and (number - number.round()).abs().max() <= 0.1
         in_order = not self.examples.alone or bool((example.diff() > 0).all())
         if not (one_each and in_order):
-            raise Opaque("some example's loss does not follow one row of the network's output, or has no slope there")
+            raise CannotLeaveOut(
+                "some example's loss does not follow one row of the network's output, or has no slope there"
+            )
         return rows[example.argsort()]
 
     def _kernel(self, shape: torch.Size, slopes: Tensor) -> Tensor:

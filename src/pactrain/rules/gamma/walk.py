@@ -17,8 +17,8 @@ from typing import Any
 from pactrain.distributions.posterior import Posterior
 from pactrain.problem.batches import Batches
 from pactrain.problem.losses import Loss
-from pactrain.rules.constants import FURTHER_LENGTH, GAMMA_STEP, MOST_WEIGHTS, STEPS
-from pactrain.rules.gamma.trained_leave_one_out import LeftOut, LeftOutEstimate
+from pactrain.rules.constants import FURTHER_LENGTH, GAMMA_STEP, STEPS
+from pactrain.rules.gamma.trained_leave_one_out import LeaveOneOut, LeftOutEstimate
 from pactrain.runtime.errors import PactrainError
 from pactrain.runtime.gave_up import gave_up
 
@@ -105,14 +105,12 @@ def longest(epochs: int) -> int:
     return epochs + STEPS * math.ceil(FURTHER_LENGTH * epochs) + 1
 
 
-def leave_out(posterior: Posterior, batches: Batches, loss: Loss, n: int, seed: int) -> LeftOut | None:
-    """The estimate that is made after each segment; None where it cannot be made, or would take too long."""
+def leave_out(posterior: Posterior, batches: Batches, loss: Loss, n: int, seed: int) -> LeaveOneOut | None:
+    """The estimate that is made after each segment; None where it cannot be made."""
     if loss.name in WITHOUT_CURVATURE:
         return None
     try:
-        if posterior.num_weights > MOST_WEIGHTS:
-            raise PactrainError(f"for a network of {posterior.num_weights:,} weights it would take too long")
-        return LeftOut(posterior, batches, loss, n, seed)
+        return LeaveOneOut(posterior, batches, loss, n, seed)
     except (PactrainError, RuntimeError) as error:  # some losses have no second derivative
         what = "The search for a better γ (how far the data may move the weights) was not made"
         gave_up(what, error, instead="γ stays at its first guess")

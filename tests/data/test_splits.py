@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pactrain.data.task import split_rows
+from pactrain.data.splits import split_rows
 
 
 def test_splits_are_stratified_where_possible_and_follow_the_seed() -> None:
