@@ -36,6 +36,7 @@ MODULES = (
     "distributions/gaussian.py", "scan/estimate.py", "problem/constant_answer.py",
     "certification/statement.py", "certification/make_statements.py", "certification/certificate.py",
     "certification/certify.py", "certification/risks.py", "certification/prior_check.py", "certification/measures.py",
+    "certification/feature_check.py",
     "certification/noise_per_example.py", "certification/recursive.py", "certification/subject.py",
     "certification/unbounded_loss.py", "certification/progressive.py", "certification/in_parts.py", "training/progressive.py",
 )  # fmt: skip

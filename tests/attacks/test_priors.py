@@ -4,12 +4,14 @@ import copy
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
 from pactrain import Certificate, Posterior, Prior, certify, fit, load
+from pactrain.runtime.events import Event
 from tests.attacks.networks import NOTHING, coin_flips, headline, labels_of, memorise, network, separable
 
 ROOT = Path(__file__).parents[2]
@@ -60,6 +62,51 @@ def trained() -> nn.Module:
 def test_weights_that_know_the_rows_certify_nothing(way, trained: nn.Module, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]
     result = fit(way(trained, tmp_path), coin_flips(), bound="kl", prior=FIXED, budget="3 epochs")
     assert_refused(result.certificate, "use prior_data")
+
+
+@pytest.mark.parametrize(
+    "options", [{"certificate": "progressive"}, {"prior_data": 0.5, "bound": "kl"}], ids=["progressive", "half"]
+)
+def test_a_new_last_layer_on_layers_that_know_the_rows_certifies_nothing(
+    options: dict[str, Any], trained: nn.Module
+) -> None:
+    model = copy.deepcopy(trained)
+    model[2] = network(seed=7)[2]  # type: ignore[operator]
+    certificate = fit(model, coin_flips(), budget="40 epochs", **options).certificate
+    assert labels_of(certificate) == {"heuristic"}
+    assert min(s.value for s in certificate.statements if s.quantity == "0-1 error") < 0.4  # the truth is 0.5
+    assert any(
+        "features that know more" in c.reason and "build the network anew" in c.reason for c in certificate.caveats
+    )
+
+
+@pytest.mark.parametrize(
+    ("phase", "options"),
+    [("train", {"certificate": "progressive"}), ("prior", {"prior_data": 0.5, "bound": "kl"})],
+    ids=["progressive", "half"],
+)
+def test_a_callback_that_trains_on_all_rows_certifies_nothing(phase: str, options: dict[str, Any]) -> None:
+    """A callback that only looks, on the other hand, takes no label away."""
+    x, y = coin_flips()
+    model, met = network(), list[Event]()
+
+    def learn(event: Event) -> None:
+        weights = list(model.parameters())
+        for _ in range(30 * (event.phase == phase)):
+            with torch.enable_grad():
+                slopes = torch.autograd.grad(nn.functional.cross_entropy(model(x), y), weights)
+            with torch.no_grad():
+                for weight, slope in zip(weights, slopes, strict=True):
+                    weight.sub_(slope, alpha=0.5)
+
+    certificate = fit(model, (x, y), budget="30 epochs", callbacks=[met.append, learn], **options).certificate
+    assert labels_of(certificate) == {"heuristic"}
+    assert min(s.value for s in certificate.statements if s.quantity == "0-1 error") < 0.1  # the truth is 0.5
+    (reason,) = [c.reason for c in certificate.caveats]
+    assert reason.startswith("a callback changed the network")
+    assert labels_of(
+        fit(network(4), separable(inputs=4), budget="5 epochs", callbacks=[met.append], **options).certificate
+    ) != {"heuristic"}
 
 
 def test_a_posterior_around_trained_weights_certifies_nothing(trained: nn.Module) -> None:

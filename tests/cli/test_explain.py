@@ -20,6 +20,17 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_regression_has_certificates_of_its_own(tmp_path: Path) -> None:
+    words = ["--data", "diabetes", "--model", "linear", "--budget", "2 epochs", "--out", str(tmp_path / "run")]
+    with pytest.raises(SystemExit):
+        main(["train", *words])
+    lines = explanation(tmp_path / "run")
+    assert 3 < len(lines) <= 10
+    assert [line.partition(":")[0] for line in lines[3:]] == [
+        "--prior-data 0.5", "--test-fraction 0.2", "--certificate progressive and recursive"
+    ]  # fmt: skip
+
+
 def test_networks_on_the_way_are_as_good_as_they_were_seen_to_be(run: Path) -> None:
     lines, metrics = explanation(run), json.loads((run / "metrics.json").read_text())
     blocks = metrics["certificate"]["blocks"][1:]

@@ -16,7 +16,10 @@ from pactrain.problem.batches import TensorBatches
 from pactrain.problem.losses import Loss
 from pactrain.runtime.errors import DataError
 from pactrain.runtime.events import Event
-from pactrain.training.recursive import back_to_first_prior, rebase
+from pactrain.training.closed_form_steps import first_weight
+from pactrain.training.recursive import MeasureLevel, back_to_first_prior, end_level, rebase
+from pactrain.training.start import Start
+from pactrain.training.trainer import Trainer
 from tests.interruptions import Crash, interrupt_at
 from tests.zoo import build, rows
 
@@ -63,6 +66,19 @@ def test_each_posterior_is_the_prior_of_the_next_and_is_judged_by_what_it_has_no
     met = [event for event in events if event.phase == "block"]
     assert [event.values["examples"] for event in met] == [320, 310, 300, 280, 240, 160]
     assert result.metrics["train"]["n"] == 320
+
+
+def test_the_divergence_of_earlier_levels_weighs_less(monkeypatch: pytest.MonkeyPatch) -> None:
+    parts: list[float] = []
+
+    def watched(trainer: Trainer, start: Start, measure: MeasureLevel) -> None:
+        if trainer.curvature is not None:  # the last level has handed it in
+            parts.append(trainer.curvature.kl_weight / first_weight(trainer.bound, trainer.held_gamma))
+        end_level(trainer, start, measure)
+
+    monkeypatch.setattr("pactrain.training.train.end_level", watched)
+    pactrain.fit(build("mlp"), rows(320), **RUN)
+    assert parts == pytest.approx([0.5**2.5, 0.5**2, 0.5**1.5, 0.5, 0.5**0.5])
 
 
 def test_rebasing_makes_the_divergence_zero_and_can_be_taken_back() -> None:

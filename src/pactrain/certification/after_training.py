@@ -23,6 +23,7 @@ from pactrain.distributions.posterior import Posterior, Snapshot
 from pactrain.problem.read import Problem
 from pactrain.rules.initial_scale import RESCALED_REMARK
 from pactrain.runtime.events import Callback, silent
+from pactrain.training.options import Options
 from pactrain.training.time_left import affordable_rows
 from pactrain.training.train import Trained
 
@@ -64,7 +65,7 @@ def certify_training(trained: Trained, doubts: Sequence[Caveat], stated: Describ
     if given.prior_rows is not None:
         posterior.prior_rows = torch.from_numpy(row_digests(given.prior_rows).view(np.int64))
     buffers = [] if options.certificate == "progressive" else buffer_caveats(posterior.model, start.buffers)
-    caveats = [*doubts, *buffers, *map(Caveat, trained.unit_doubts)]
+    caveats = [*doubts, *buffers, *map(Caveat, trained.unit_doubts), *_changed_by_callbacks(options)]
     earlier = take_over(start.scaled.units, posterior, trained.trainer.stage1_end)
     certified_problem = replace(given, test=None) if trained.unit_doubts else given
     facts = facts_of(trained, certified_problem, caveats, stated.test_doubts)
@@ -83,6 +84,18 @@ def certify_training(trained: Trained, doubts: Sequence[Caveat], stated: Describ
         earlier, facts = {}, facts | {"remarks": [*facts["remarks"], RETURNED_REMARK], "objective": {}}
         certificate = certify_now(facts, earlier=earlier)
     return Certified(trained, certificate, facts, earlier)
+
+
+def _changed_by_callbacks(options: Options) -> list[Caveat]:
+    """A caveat where rows judge networks that must not have seen them, and a callback may have shown them."""
+    if not options.changed or (options.certificate == "standard" and not options.prior_data):
+        return []
+    return [
+        Caveat(
+            f"a callback changed the network (in the phase {options.changed[0]!r}), and may have trained it on rows that are to judge it; "
+            "let callbacks only look"
+        )
+    ]
 
 
 def facts_of(

@@ -51,7 +51,7 @@ class InParts:
         """
         posterior, batches, constant = self.posterior, self.batches, best_constant(self.batches, self.loss)
         initial = initial_caveats(posterior, batches, self.loss, constant, seed=self.seed)
-        reasons = [*self.caveats, *caveats, *data_caveats(batches), *_copies(batches), *initial]
+        reasons = list(dict.fromkeys([*self.caveats, *caveats, *data_caveats(batches), *_copies(batches), *initial]))
         return Certificate(
             statements=tuple(state(best_label(reasons), None if constant is None else constant.error)),
             delta=self.delta,

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from pactrain.certification.feature_check import clearly_better, read_out
 from pactrain.certification.statement import Caveat
 from pactrain.distributions.posterior import Posterior
 from pactrain.problem.batches import Batches
@@ -57,17 +58,25 @@ def prior_caveats(
         return []
     with _holding(posterior, posterior.prior_mean) as model:
         scores = measure(model, batches.ordered(), loss)
-    if not _better(scores, constant) or not _beats_shuffles(posterior, batches.subset(EXAMPLES, seed), loss, seed):
-        return []
+    subset = batches.subset(EXAMPLES, seed)
+    if not _better(scores, constant) or not _beats_shuffles(posterior, subset, loss, seed):
+        if not _features_know(posterior, subset, loss, seed):
+            return []
+        return [_suspicion("has features that know more of the counted examples than chance allows", advice)]
     found = f"{100 * scores['accuracy']:.1f} % correct" if "accuracy" in scores else f"loss {scores['loss']:.3g}"
     trivial = f"{100 * (1 - (constant.error or 0)):.1f} %" if "accuracy" in scores else f"{constant.loss or 0:.3g}"
     return [
-        Caveat(
-            f"the initial network is better on the counted examples than chance allows ({found}; a constant answer: {trivial}), "
-            f"so its weights may have been trained on them; {advice}, or, if they come from other data, say from where "
-            '(Prior(source="…"))'
+        _suspicion(
+            f"is better on the counted examples than chance allows ({found}; a constant answer: {trivial})", advice
         )
     ]
+
+
+def _suspicion(what: str, advice: str) -> Caveat:
+    return Caveat(
+        f"the initial network {what}, so its weights may have been trained on them; {advice}, or, if they come from other data, "
+        'say from where (Prior(source="…"))'
+    )
 
 
 def _better(scores: dict[str, float], constant: ConstantAnswer) -> bool:
@@ -84,18 +93,34 @@ def _better(scores: dict[str, float], constant: ConstantAnswer) -> bool:
 
 def _beats_shuffles(posterior: Posterior, subset: list[Any], loss: Loss, seed: int) -> bool:
     """True if the network at the prior's mean beats every one of the same networks with shuffled weights."""
-    source = generator(posterior.log_std.device, seed, "shuffled priors")
-    scales = posterior.units if posterior.units is not None else torch.ones_like(posterior.prior_mean)
     with _holding(posterior, posterior.prior_mean) as model:
         mine = _badness(model, subset, loss)
+    return all(_badness(model, subset, loss) > mine for model in _shuffled_networks(posterior, seed))
+
+
+def _features_know(posterior: Posterior, subset: list[Any], loss: Loss, seed: int) -> bool:
+    """True if the targets can be read out of the last layer's inputs clearly better than from those of every shuffled network.
+
+    Buffers stay as they are: masks and positions are part of what a network is, and shuffled features would be the worse for it.
+    """
+    with _holding(posterior, posterior.prior_mean) as model:
+        found = read_out(model, subset, loss)
+    if found is None or not clearly_better(*found):
+        return False
+    others = (read_out(model, subset, loss) for model in _shuffled_networks(posterior, seed, buffers=False))
+    return all(other is not None and clearly_better(found[0], other[0]) for other in others)
+
+
+def _shuffled_networks(posterior: Posterior, seed: int, *, buffers: bool = True) -> Iterator[nn.Module]:
+    """The network at the prior's mean, with the entries of its tensors in other orders."""
+    source = generator(posterior.log_std.device, seed, "shuffled priors")
+    scales = posterior.units if posterior.units is not None else torch.ones_like(posterior.prior_mean)
     for _ in range(SHUFFLES):
         weights = (posterior.prior_mean / scales).clone()
         for at in posterior.parameter_slices:
             weights[at] = _shuffled(weights[at], source)
-        with _holding(posterior, weights * scales) as model, _others_shuffled(posterior, source):
-            if _badness(model, subset, loss) <= mine:
-                return False
-    return True
+        with _holding(posterior, weights * scales) as model, _others_shuffled(posterior, source, buffers=buffers):
+            yield model
 
 
 def _shuffled(values: Tensor, source: torch.Generator) -> Tensor:
@@ -104,10 +129,10 @@ def _shuffled(values: Tensor, source: torch.Generator) -> Tensor:
 
 
 @contextmanager
-def _others_shuffled(posterior: Posterior, source: torch.Generator) -> Iterator[None]:
+def _others_shuffled(posterior: Posterior, source: torch.Generator, *, buffers: bool = True) -> Iterator[None]:
     """Inside the block frozen weights and buffers are shuffled too: what a network knows may stand there."""
     random = {id(p) for p in posterior.means()}
-    tensors = [*posterior.model.parameters(), *posterior.model.buffers()]
+    tensors = [*posterior.model.parameters(), *(posterior.model.buffers() if buffers else ())]
     others = [t for t in tensors if id(t) not in random and t.is_floating_point()]
     with restored_values(others):
         for t in others:

@@ -114,16 +114,20 @@ def follow_bound(
     held_gamma: float,
     risk: float,
     *,
+    pays: float | None,
     seed: int,
     errors_now: Callable[[], float | None],
 ) -> None:
     """Set the weight of the divergence from the slopes of a bound for losses in [0, 1] at the present point.
 
+    pays:       part of the first weight that is held; None where the weight follows the slopes.
     risk:       mean of the loss that is trained on.
     seed:       of a draw of the weights, at which errors are counted.
     errors_now: the share of errors at the weights that are in place; None where there are no classes.
     """
-    if not bound.holds_gamma:
+    if pays is not None:
+        curvature.kl_weight = pays * first_weight(bound, held_gamma)
+    elif not bound.holds_gamma:
         with curvature.drawn(seed):
             errors = errors_now()
         kl = float(curvature.posterior.kl_by_group().sum())

@@ -45,6 +45,7 @@ class Options:
         stop: True once the user has asked for an end.
         stop_requests: Filled by callbacks that want training to end.
         skipped_rules: One sentence per rule that could not be followed; the run adds to them.
+        changed: Phases in which a callback changed the network; the run adds to them.
         started: When the call began, by `time.monotonic`.
         until_end: Closed when the run ends; locks and bars are entered here.
 
@@ -73,6 +74,7 @@ class Options:
     stop: Callable[[], bool] = lambda: False
     stop_requests: list[bool] = field(default_factory=list)
     skipped_rules: list[str] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
     started: float = field(default_factory=time.monotonic)
     until_end: ExitStack = field(default_factory=ExitStack)
 

@@ -26,6 +26,7 @@ class Plan:
         gamma: The γ that stage 1 is held at first.
         lr: Learning rate of the means.
         budget: The most that training may take.
+        pays: Part of the divergence's first weight that is held in a level of a recursive certificate; otherwise None.
         seed: Everything random follows from it.
         computing: How a step is computed.
         optimizer: The user's own optimiser, if there is one.
@@ -40,6 +41,7 @@ class Plan:
     lr: float
     budget: Budget
     seed: int
+    pays: float | None = None
     computing: Computing = field(default_factory=Computing)
     optimizer: OptimizerFactory | None = None
     stop: Callable[[], bool] = lambda: False

@@ -49,7 +49,14 @@ def meet_block(trainer: Trainer, start: Start) -> None:
 
 
 def with_blocks(
-    trainer: Trainer, start: Start, moment: Moment, std: float, *, blocks: int, budget: Budget | None = None
+    trainer: Trainer,
+    start: Start,
+    moment: Moment,
+    std: float,
+    *,
+    blocks: int,
+    budget: Budget | None = None,
+    pays: float | None = None,
 ) -> None:
     """Make a trainer ready for that many blocks, from its present state.
 
@@ -60,6 +67,7 @@ def with_blocks(
         std: The std at which the prior was placed.
         blocks: How many blocks it is to be trained on.
         budget: What it may take; by default a part of a whole training.
+        pays: Part of the divergence's first weight that is held; by default the weight follows the bound.
     """
     now = start.grown(blocks)
     plan = replace(
@@ -68,6 +76,7 @@ def with_blocks(
         untrained=now.untrained,
         gamma=HeldGamma(trainer.held_gamma),
         budget=budget or _budget(now, to_come=start.blocks - blocks + 1),
+        pays=pays,
     )
     trainer.continue_with(now.problem, plan, rate=RATE if budget is None else 1.0)
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 import torch
 from torch import Tensor
 
-from pactrain.bounds.recursive import Level
+from pactrain.bounds.recursive import GAMMA, Level
 from pactrain.distributions.gaussian import spread
 from pactrain.distributions.posterior import Posterior
 from pactrain.problem.batches import TensorBatches
@@ -87,6 +87,19 @@ def budget_of(start: Start, parts: int) -> Budget:
     whole = rules.stage1_epochs(last) if limit.epochs is None else min(limit.epochs, rules.stage1_epochs(last))
     epochs = whole if parts == len(sizes) else math.ceil(STEPS * whole * last / steps)
     return replace(limit, seconds=limit.seconds / len(sizes), epochs=epochs)
+
+
+def pays_of(start: Start, parts: int) -> float:
+    """Part of the divergence's weight that is held while so many parts are trained on.
+
+    The last bound pays for a level's divergence with γ to the number of levels after it; yet a level that moves freely leaves the next
+    one a prior too narrow to move.  The root of that power lies between the two.
+
+    Args:
+        start: Where the run started, with all its parts.
+        parts: How many of them are trained on; 1 for the first alone.
+    """
+    return math.sqrt(GAMMA ** (start.blocks + 1 - parts))
 
 
 def epochs_of_parts(trainer: Trainer, start: Start) -> int:

@@ -15,6 +15,7 @@ from pactrain.problem.threads import threads_for
 from pactrain.runtime import distributed
 from pactrain.runtime.devices import fresh_casts
 from pactrain.runtime.errors import PactrainError
+from pactrain.runtime.events import Callback, Event
 from pactrain.runtime.gave_up import collected
 from pactrain.runtime.interrupts import deferred
 from pactrain.runtime.progress import watched
@@ -49,14 +50,30 @@ def session(model: nn.Module, options: Options) -> Iterator[Options]:
     ):
         progress = False if distributed.rank() else options.progress
         callbacks = until_end.enter_context(watched(options.callbacks, progress=progress))
-        wished = options.stop_requests
+        wished, weighed = options.stop_requests, [_noticing(model, callback, options.changed) for callback in callbacks]
         yield replace(
             options,
-            callbacks=callbacks,
+            callbacks=weighed,
             stop=lambda: stop() or bool(wished),
             skipped_rules=skipped_rules,
             until_end=until_end,
         )
+
+
+def _noticing(model: nn.Module, callback: Callback, changed: list[str]) -> Callback:
+    """The callback, after which the phase is noted if the network is another than before."""
+
+    def heard(event: Event) -> None:
+        if event.phase in ("certify", "report"):
+            callback(event)
+            return
+        before = [t.detach().clone() for t in (*model.parameters(), *model.buffers())]
+        callback(event)
+        now = (*model.parameters(), *model.buffers())
+        if len(now) != len(before) or not all(map(torch.equal, now, before)):
+            changed.append(event.phase)
+
+    return heard
 
 
 @contextmanager

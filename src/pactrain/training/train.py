@@ -21,7 +21,15 @@ from pactrain.training.objective_terms import objective_terms
 from pactrain.training.plan import Plan
 from pactrain.training.prior_scan import MomentStore
 from pactrain.training.progressive import expected_epochs, meet_block, with_blocks
-from pactrain.training.recursive import MeasureLevel, back_to_first_prior, budget_of, end_level, epochs_of_parts, rebase
+from pactrain.training.recursive import (
+    MeasureLevel,
+    back_to_first_prior,
+    budget_of,
+    end_level,
+    epochs_of_parts,
+    pays_of,
+    rebase,
+)
 from pactrain.training.start import Start, place_prior, plan_of
 from pactrain.training.trainer import Stopped, Trainer
 
@@ -143,15 +151,19 @@ def train(start: Start, keeper: Keeper, measure_level: MeasureLevel) -> Trained:
 def _plan(start: Start, moment: Moment, std: float) -> Plan:
     """The plan for the first training."""
     plan = plan_of(start, moment, std)
-    return replace(plan, budget=budget_of(start, 1)) if start.options.certificate == "recursive" else plan
+    if start.options.certificate != "recursive":
+        return plan
+    return replace(plan, budget=budget_of(start, 1), pays=pays_of(start, 1))
 
 
 def _add_blocks(trainer: Trainer, start: Start, moment: Moment, std: float, blocks: int) -> None:
     """Make a trainer ready for that many blocks; in a recursive certificate the posterior of each level is the prior of the next."""
-    recursive = start.options.certificate == "recursive"
-    if recursive:
-        rebase(start.posterior)
-    with_blocks(trainer, start, moment, std, blocks=blocks, budget=budget_of(start, blocks + 1) if recursive else None)
+    if start.options.certificate != "recursive":
+        with_blocks(trainer, start, moment, std, blocks=blocks)
+        return
+    rebase(start.posterior)
+    parts = blocks + 1
+    with_blocks(trainer, start, moment, std, blocks=blocks, budget=budget_of(start, parts), pays=pays_of(start, parts))
 
 
 def _restored(trainer: Trainer, keeper: Keeper) -> list[Record]:

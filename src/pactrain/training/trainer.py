@@ -188,6 +188,7 @@ class Trainer:
                 self.bound,
                 self.held_gamma,
                 total / max(1, count),
+                pays=self.plan.pays,
                 seed=derive(self.seed, "errors", p.epoch),
                 errors_now=self._measured.training_errors,
             )
