@@ -90,16 +90,13 @@ def budget_of(start: Start, parts: int) -> Budget:
 
 
 def pays_of(start: Start, parts: int) -> float:
-    """Part of the divergence's weight that is held while so many parts are trained on.
-
-    The last bound pays for a level's divergence with γ to the number of levels after it; yet a level that moves freely leaves the next
-    one a prior too narrow to move.  The root of that power lies between the two.
+    """Part of the divergence's weight that is held while so many parts are trained on: what the last bound pays for that level.
 
     Args:
         start: Where the run started, with all its parts.
         parts: How many of them are trained on; 1 for the first alone.
     """
-    return math.sqrt(GAMMA ** (start.blocks + 1 - parts))
+    return GAMMA ** (start.blocks + 1 - parts)
 
 
 def epochs_of_parts(trainer: Trainer, start: Start) -> int:
