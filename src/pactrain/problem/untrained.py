@@ -24,12 +24,13 @@ def training_mode(model: nn.Module) -> None:
 
 @contextmanager
 def shapes_named(sample: Any) -> Iterator[None]:
-    """Add the shape of the data to torch's error about two matrices that do not fit."""
+    """Add the shape of the data to the error of a network that does not take it."""
     try:
         yield
-    except RuntimeError as error:
+    except (RuntimeError, TypeError) as error:
         first = sample[0] if isinstance(sample, (tuple, list)) else None
         others = isinstance(error, (PactrainError, torch.OutOfMemoryError, NotImplementedError))
+        others |= isinstance(error, TypeError) and "forward()" not in str(error)  # of the user's own code
         if others or not isinstance(first, torch.Tensor):
             raise
         advice = ""
