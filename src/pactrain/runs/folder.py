@@ -178,6 +178,8 @@ def check_free(path: Path) -> None:
     except (OSError, ValueError) as error:
         raise RunError(f"{str(path)!r} cannot be used as a run folder ({error}); choose another") from error
     if not free:
+        if not path.is_dir():
+            raise RunError(f"{path} is no folder; choose another for the run")
         raise RunError(f"{path} already exists and is not empty; resume it (resume=True, --resume) or choose another")
 
 
