@@ -46,7 +46,7 @@ def test_a_killed_rank_ends_the_job_and_its_runs_are_made_up_for(tmp_path: Path)
         "--standalone",
         "--nproc-per-node",
         "2",
-        tmp_path / "job.py",
+        str(tmp_path / "job.py"),
     ]
     store, environment = Store(path), os.environ | {"PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
     with errors(path).open("w") as said:
