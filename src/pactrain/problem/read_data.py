@@ -183,6 +183,6 @@ def _check_rows(tensors: tuple[Tensor, ...], role: str) -> None:
         if t.is_floating_point() and not bool(torch.isfinite(t).all()):
             bad = (~torch.isfinite(t.reshape(len(t), -1))).any(1).nonzero()[0].item()
             raise DataError(
-                f"array {i} of the {role} data holds NaN or infinity, first in row {bad}; "
+                f"array {i} of the {role} data holds NaN, infinity or a number too large for {t.dtype}, first in row {bad}; "
                 "impute or drop such rows (the command line imputes missing values)"
             )
