@@ -100,6 +100,10 @@ DATA: dict[str, Any] = {
     "more classes than scores": (X, Y * 2),
     "NaN": (X * NAN, Y),
     "infinite": (X * INF, Y),
+    "batches that are nested": lambda: [(torch.nested.nested_tensor([X[0], X[1]]), Y[:2])],
+    "batches that are sparse": [(X.to_sparse(), Y)],
+    "batches without numbers": [(X.to("meta"), Y)],
+    "batches of names that the network does not know": [{"x": X, "y": Y}],
     "features of 1e308": (X.double().clamp(-1, 1).numpy() * 1e308, Y),
     "nothing": None,
     "a number": 3,
@@ -203,6 +207,9 @@ CALLS: dict[str, Callable[[], Any]] = {
     "prepare for no epoch": lambda: pactrain.prepare(network(), (X, Y), epochs=0),
     "prepare for NaN epochs": lambda: pactrain.prepare(network(), (X, Y), epochs=NAN),  # type: ignore[arg-type]
     "prepare for a text of epochs": lambda: pactrain.prepare(network(), (X, Y), epochs="5"),  # type: ignore[arg-type]
+    "a scan of a network": lambda: pactrain.estimate_moment(network(), (X, Y)),  # type: ignore[arg-type]
+    "a scan of NaN draws": lambda: pactrain.estimate_moment(Posterior(network()), (X, Y), draws=NAN),  # type: ignore[arg-type]
+    "a scan of wider rows": lambda: pactrain.estimate_moment(Posterior(network()), (WIDER, Y)),
     "a posterior on no device": lambda: Posterior(nn.Linear(6, 3, device="meta")),
     "a prior of no name": lambda: Posterior(network(), prior="none"),
     "a bound for NaN rows": lambda: pactrain.bounds.Classic(n=NAN),  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from pactrain.problem.augmentation import Augmented
 from pactrain.problem.batches import Batches, LoaderBatches, TensorBatches
+from pactrain.problem.call_network import check_plain
 from pactrain.problem.graph_nodes import is_graph, nodes_of
 from pactrain.runtime.errors import DataError
 
@@ -123,18 +124,9 @@ def _numbers(part: Any) -> bool:
     return isinstance(part, list) and all(isinstance(value, (int, float)) or _numbers(value) for value in part)
 
 
-def is_plain(part: Tensor) -> bool:
-    """True for a tensor that holds a number at each place."""
-    return part.layout is torch.strided and not (part.is_nested or part.is_quantized or part.is_meta)
-
-
 def _tensor(part: Any, position: int, role: str, dtype: torch.dtype) -> Tensor:
     if isinstance(part, Tensor):
-        if not is_plain(part):
-            raise DataError(
-                f"array {position} of the {role} data is a sparse, nested, quantised or meta tensor; pass a plain one, such as "
-                "its to_dense(), or batches of your own making"
-            )
+        check_plain(part, f"array {position} of the {role} data")
         tensor = part.detach()
     else:
         if np.ma.is_masked(part):
