@@ -161,7 +161,7 @@ class Options:
         return notify
 
     def stopped_by(self, pressed: Callable[[], bool]) -> "Options":
-        """The same options, whose `stop` is true after Ctrl-C and once a callback has asked for an end."""
+        """Options whose `stop` is true after Ctrl-C, and once a callback has asked for an end."""
         return replace(self, stop=lambda: pressed() or bool(self.stop_requests))
 
     def reading(self, loss: str | AnyLoss | None) -> Reading:
