@@ -157,7 +157,7 @@ def test_a_compiled_network_learns_the_same() -> None:
 
 
 def test_rows_given_as_two_arguments_are_answered() -> None:
-    with pytest.raises(TypeError, match=r"these are 3: data: fit\(model, \(X, y\)\)"):
+    with pytest.raises(TypeError, match=r"got 3: data: fit\(model, \(X, y\)\)"):
         pactrain.fit(build("mlp"), *rows())
 
 

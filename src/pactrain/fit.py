@@ -20,6 +20,7 @@ from pactrain.report import page_of
 from pactrain.rules.choose_units import in_units
 from pactrain.runs.result import Result
 from pactrain.runs.run import Run, read_calibration
+from pactrain.runtime.interrupts import deferred
 from pactrain.training.options import (
     Budget,
     Callback,
@@ -127,8 +128,11 @@ def _fit(
     ):
         held_out = read_calibration(model, calibration, problem, options)
         doubts = doubts_before_training(model, problem, options)
-        with in_units(model, problem, rules=options.rules, prior=options.prior_spec, seed=options.seed) as scaled:
-            start = make_start(model, scaled, options)
+        with (
+            deferred() as pressed,
+            in_units(model, problem, rules=options.rules, prior=options.prior_spec, seed=options.seed) as scaled,
+        ):
+            start = make_start(model, scaled, options.stopped_by(pressed))
             run = Run.open(start, described.config)
             trained = train(start, run.keeper, measure_level)
         certified = certify_training(trained, doubts, described)

@@ -225,7 +225,7 @@ def test_whole_numbers_become_what_the_network_takes() -> None:
     x = torch.arange(80).view(20, 4)
     y = torch.arange(20) % 2
     assert certify(posterior_of(), (x, y), draws=3).n == 20
-    with pytest.raises(RuntimeError):  # batches made elsewhere are left as they are
+    with pytest.raises(DataError, match=r"x\.float\(\)"):  # batches made elsewhere are left as they are
         certify(posterior_of(), TensorBatches((x, y), 20), draws=3)
 
 

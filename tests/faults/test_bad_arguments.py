@@ -70,7 +70,12 @@ OPTIONS: dict[str, tuple[Any, ...]] = {
     "preset": ("no such", 3, None),
     "prior_data": (NAN, 2, -0.5, "half", 1, True),
     "device": ("no such", 3.5, None, "meta", "cuda:99"),
-    "optimizer": ("adam", 3),
+    "optimizer": ("adam", 3, print),
+    "clip_norm": (NAN, 0, -1, "1", True),
+    "precision": ("fp8", 3),
+    "certificate": ("no such", 3),
+    "class_weight": ("balance", [-1, 1, 1], [NAN, 1, 1], [0, 0, 0], [1, 1], {7: 1.0}),
+    "sample_weight": ("x", [1, 2], -torch.ones(len(Y)), NAN * torch.ones(len(Y))),
     "callbacks": (print, [3], "print", None),
     "loss": (3, "no such", NEGATIVE, nn.Linear, "quantile:2", "quantile:x", [1]),
     "calibration": (3, (X[:, :2], Y), (X * NAN, Y)),
@@ -95,6 +100,10 @@ DATA: dict[str, Any] = {
     "more classes than scores": (X, Y * 2),
     "NaN": (X * NAN, Y),
     "infinite": (X * INF, Y),
+    "batches that are nested": lambda: [(torch.nested.nested_tensor([X[0], X[1]]), Y[:2])],
+    "batches that are sparse": [(X.to_sparse(), Y)],
+    "batches without numbers": [(X.to("meta"), Y)],
+    "batches of names that the network does not know": [{"x": X, "y": Y}],
     "features of 1e308": (X.double().clamp(-1, 1).numpy() * 1e308, Y),
     "nothing": None,
     "a number": 3,
@@ -108,10 +117,31 @@ DATA: dict[str, Any] = {
     "an iterator": iter([(X, Y)]),
     "an empty list": [],
     "caveats that are one text": lambda: Described((X, Y), caveats="hello"),
+    "doubts that are one text": lambda: Described((X, Y), test_doubts="hello"),
     "a caveat that is a number": lambda: Described((X, Y), caveats=[3]),  # type: ignore[list-item]
     "a configuration that is a list": lambda: Described((X, Y), config=[1]),  # type: ignore[arg-type]
     "a configuration that JSON cannot hold": lambda: Described((X, Y), config={"a": object()}),
 }
+
+
+WIDER = torch.cat([X, X], 1)
+PREDICTED: dict[str, Any] = {
+    "wider rows": WIDER,
+    "a single row": X[0],
+    "NaN": X * NAN,
+    "infinite": X * INF,
+    "1e39": X.double() * 1e39,
+    "sparse": X.to_sparse(),
+    "meta": X.to("meta"),
+    "nothing": None,
+    "no rows": X[:0],
+    "text": "digits",
+}
+
+
+def predicted(rows: Any) -> Callable[[], Any]:
+    """A call of `predict` that is to be refused."""
+    return lambda: pactrain.fit(network(), (X, Y), budget="1 epoch").predict(rows)
 
 
 class Changed(nn.Module):
@@ -125,7 +155,19 @@ class Changed(nn.Module):
         return self.change(self.layer(x))
 
 
+class OfTwo(nn.Module):
+    """A network of two inputs."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(6, 3)
+
+    def forward(self, x: torch.Tensor, more: torch.Tensor) -> Any:
+        return self.layer(x + more)
+
+
 MODELS: dict[str, Any] = {
+    "two inputs": lambda: OfTwo(),
     "an output without a gradient": lambda: Changed(torch.Tensor.detach),
     "an output of whole numbers": lambda: Changed(torch.Tensor.long),
     "a complex output": lambda: Changed(lambda output: output.to(torch.complex64)),
@@ -159,6 +201,20 @@ CALLS: dict[str, Callable[[], Any]] = {
     "losses without a gradient": fit(loss=lambda predict, batch: predict(batch[0]).square().sum(1).detach()),
     "to resume perhaps": lambda: pactrain.fit(network(), (X, Y), resume="yes", out="/proc/no/such"),  # type: ignore[arg-type]
     "to resume nowhere": fit(resume=True),
+    "certify on nothing": lambda: certify(Posterior(network()), None),
+    "certify on wider rows": lambda: certify(Posterior(network()), (WIDER, Y)),
+    "certify on wider test rows": stated(test=(WIDER, Y)),
+    "prepare for no epoch": lambda: pactrain.prepare(network(), (X, Y), epochs=0),
+    "prepare for NaN epochs": lambda: pactrain.prepare(network(), (X, Y), epochs=NAN),  # type: ignore[arg-type]
+    "prepare for a text of epochs": lambda: pactrain.prepare(network(), (X, Y), epochs="5"),  # type: ignore[arg-type]
+    "a scan of a network": lambda: pactrain.estimate_moment(network(), (X, Y)),  # type: ignore[arg-type]
+    "a scan of NaN draws": lambda: pactrain.estimate_moment(Posterior(network()), (X, Y), draws=NAN),  # type: ignore[arg-type]
+    "a scan of wider rows": lambda: pactrain.estimate_moment(Posterior(network()), (WIDER, Y)),
+    "a posterior on no device": lambda: Posterior(nn.Linear(6, 3, device="meta")),
+    "a prior of no name": lambda: Posterior(network(), prior="none"),
+    "a bound for NaN rows": lambda: pactrain.bounds.Classic(n=NAN),  # type: ignore[arg-type]
+    "a bound for a text of rows": lambda: pactrain.bounds.Classic(n="100"),  # type: ignore[arg-type]
+    "a bound with a text for delta": lambda: pactrain.bounds.Classic(n=100, delta="0.05"),  # type: ignore[arg-type]
     "certify a network": lambda: certify(network(), (X, Y)),  # type: ignore[arg-type]
     "a posterior of a number": lambda: Posterior(3),  # type: ignore[arg-type]
     "nested tensors": lambda: fit((torch.nested.nested_tensor([X[0], X[1, :3]], layout=torch.jagged), Y[:2]))(),
@@ -173,6 +229,7 @@ CALLS: dict[str, Callable[[], Any]] = {
     **{f"prior std={v!r}": partial(Prior, "layer", v) for v in STDS},
     **{f"{name}={value!r:.40}": fit(**{name: value}) for name, values in OPTIONS.items() for value in values},
     **{f"data: {name}": partial(trained_on, v) for name, v in DATA.items()},
+    **{f"predict: {name}": predicted(rows) for name, rows in PREDICTED.items()},
     **{f"model: {name}": partial(trained, m) for name, m in MODELS.items()},
 }
 

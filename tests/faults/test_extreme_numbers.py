@@ -14,6 +14,8 @@ from torch import Tensor, nn
 
 import pactrain
 from pactrain import PactrainError
+from pactrain.runtime.errors import DataError
+from pactrain.sklearn import PACBayesClassifier, PACBayesRegressor
 from tests.faults.command import command
 
 pytestmark = pytest.mark.filterwarnings("ignore:overflow encountered")
@@ -123,3 +125,21 @@ def test_tables_with_one_huge_cell(column: str, size: float, tmp_path: Path) -> 
         "train", "--data", tmp_path / "t.csv", "--target", "y", "--budget", "3 epochs", "--out", tmp_path / "r"
     )
     assert code != 0 or "nan" not in said.lower()
+
+
+ESTIMATED: dict[str, tuple[Any, ...]] = {
+    "targets of 1e300": (PACBayesRegressor, X, Y.double() * 1e300, X),
+    "features of 1e300": (PACBayesRegressor, X.double() * 1e300, Y, X),
+    "features of 1e300 for classes": (PACBayesClassifier, X.double() * 1e300, CLASSES, X),
+    "new rows of 1e39": (PACBayesRegressor, X, Y, X.double() * 1e39),
+    "new rows of 1e39 for classes": (PACBayesClassifier, X, CLASSES, X.double() * 1e39),
+}
+
+
+@pytest.mark.filterwarnings("ignore")  # notes of a short training
+@pytest.mark.parametrize("draws", [None, 2])
+@pytest.mark.parametrize("case", ESTIMATED)
+def test_estimators_refuse_what_they_cannot_compute_with(case: str, draws: int | None) -> None:
+    make, x, y, new = ESTIMATED[case]
+    with pytest.raises(DataError, match=r"too large|cannot be scaled"):
+        make(budget="2 epochs").fit(x.numpy(), y.numpy()).predict(new.numpy(), draws=draws)

@@ -61,6 +61,8 @@ WRONG: dict[str, Callable[[Any], Any]] = {
     "nothing": lambda a: a[:0],
     "texts": lambda a: a.astype(str),
     "floating point": lambda a: a.astype(np.float64) + 0.5,
+    "half precision": lambda a: a.astype(np.float16),
+    "extended precision": lambda a: a.astype(np.longdouble),
     "complex": lambda a: a.astype(complex),
     "unsigned beyond all": lambda a: np.full(a.shape, 2**63 + 5, np.uint64),
     "NaN": lambda a: np.full(a.shape, np.nan),
@@ -75,6 +77,8 @@ def harmless(name: str, how: str) -> bool:
         "below zero",
         "backwards",
         "floating point",
+        "half precision",
+        "extended precision",
         "unsigned beyond all",
     )
     return numbers or (name, how) in {("labels", "backwards"), ("adj_indices", "backwards"), ("attr_indices", "backwards"),

@@ -106,6 +106,32 @@ def test_weights_are_those_that_the_run_wrote(how: str, file: str, copy: Copy, m
         assert file in said, said
 
 
+NOTED: dict[str, tuple[Any, ...]] = {
+    "draws": (10**12, -1, "x", 1.5),
+    "caveats": ([{"reason": "x", "no": 1}], [3]),
+    "objective": ({"a": "b"}, {"risk": "x", "kl_term": 0, "complexity": 0, "eta": 0}),
+    "target_unit": ("x", 1e300, 0),
+    "rows": ([1, 2, 3], ["x", 3], [3, 75], 7),
+    "blocks": ([[5, 9]], [[10**12, 1]], [["x", 1]], [3]),
+    "levels": ([{}], ["x"], 3),
+    "remarks": (["\x1b[31m"], [3]),
+    "test": (False,),
+    "test_doubts": ([3], ["x"]),
+}
+
+
+@pytest.mark.filterwarnings("ignore:The loss of the best constant answer")
+@pytest.mark.parametrize(("fact", "value"), [(fact, value) for fact, values in NOTED.items() for value in values])
+def test_what_a_run_says_of_its_training_is_checked(fact: str, value: Any, copy: Copy) -> None:
+    run = copy("iris")
+    change(run / "metrics.json", ("certificate", fact), value)
+    code, said = command("verify", run)
+    assert code in (1, 2)
+    assert "metrics.json" in said or "not valid" in said
+    assert "\x1b" not in said
+    assert "Traceback" not in command("certify", run, "--draws", "2")[1]
+
+
 def test_a_network_that_the_weights_cannot_fill_is_not_built(copy: Copy, made: Path) -> None:
     run = copy("iris")
     change(run / "config.json", ("model",), "mlp:1000000-1000000")

@@ -94,6 +94,8 @@ def test_run_folder_and_its_errors(tmp_path: Path) -> None:
     assert posterior.kl().item() == pytest.approx(result.posterior.kl().item(), rel=1e-6)
     with pytest.raises(RunError, match="already exists"):
         pactrain.fit(build("mlp"), (x, y), out=out)
+    with pytest.raises(RunError, match="is no folder"):
+        pactrain.fit(build("mlp"), (x, y), out=out / "config.json")
     with pytest.raises(RunError, match="complete"):
         pactrain.fit(build("mlp"), (x, y), out=out, resume=True)
 

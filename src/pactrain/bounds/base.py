@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from pactrain.bounds.objective import HasDivergence, Objective, Terms
+from pactrain.runtime.arguments import is_real
 from pactrain.runtime.errors import PactrainError
 
 if TYPE_CHECKING:
@@ -69,10 +70,12 @@ class Bound(ABC):
     holds_gamma: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if self.n < 1:
-            raise PactrainError(f"n={self.n}: the bound needs at least one example")
-        if not 0 < self.delta < 1:
-            raise PactrainError(f"delta={self.delta} must lie strictly between 0 and 1; 0.05 means 95 % confidence")
+        if not is_real(self.n) or not self.n >= 1:
+            raise PactrainError(f"n={self.n!r:.60}: the bound needs at least one example")
+        if not is_real(self.delta) or not 0 < self.delta < 1:
+            raise PactrainError(
+                f"delta={self.delta!r:.60} must lie strictly between 0 and 1; 0.05 means 95 % confidence"
+            )
 
     @abstractmethod
     def __call__(self, losses: "Tensor", posterior: HasDivergence) -> Objective:

@@ -48,6 +48,7 @@ class Described:
 
     def __post_init__(self) -> None:
         check_texts("caveats", self.caveats, (str, Caveat), "'the rows are not independent'")
+        check_texts("test_doubts", self.test_doubts, str, "'the rows are not independent'")
         try:
             json.dumps(dict(self.config))
         except (TypeError, ValueError) as error:

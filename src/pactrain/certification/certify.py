@@ -28,6 +28,7 @@ from pactrain.problem.losses import AnyLoss, Loss
 from pactrain.problem.module_modes import evaluating
 from pactrain.problem.read_data import as_batches, check_columns
 from pactrain.problem.threads import threads_for
+from pactrain.problem.untrained import shapes_named
 from pactrain.runtime.arguments import check_seed, check_share, check_texts, check_whole
 from pactrain.runtime.devices import fresh_casts
 from pactrain.runtime.errors import DataError, PactrainError
@@ -185,8 +186,9 @@ def _output(model: nn.Module, rows: Rows, loss: Loss) -> Tensor | None:
     """The network's output on a batch, from which its shape and type are seen."""
     if not loss.of_outputs:
         return None
-    with evaluating(model), torch.no_grad():
-        return loss.read(model, next(iter(rows.counted.ordered())))[0]
+    first = next(iter(rows.counted.ordered()))
+    with shapes_named(first), evaluating(model), torch.no_grad():
+        return loss.read(model, first)[0]
 
 
 def _classes(output: Tensor | None, loss: Loss, constant: ConstantAnswer | None) -> int:
@@ -203,7 +205,7 @@ def _read(posterior: Posterior, data: Any, test: Any, loss: str | AnyLoss | None
     chosen: Loss | None = None
     notes = []
     for source, role in ((data, "training"), (test, "test")):
-        if source is None:
+        if source is None and role == "test":
             continue
         batches = as_batches(source, batch_size=None, device=device, dtype=dtype, role=role)
         first = next(iter(batches.ordered()), None)

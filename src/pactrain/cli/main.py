@@ -87,8 +87,8 @@ def main(args: list[str] | None = None) -> None:
     except (PactrainError, OSError, MemoryError) as error:
         print(f"pactrain: {printable(str(error) or 'there is not enough memory')}", file=sys.stderr)
         raise SystemExit(2) from None
-    except KeyboardInterrupt:
-        print("pactrain: interrupted", file=sys.stderr)
+    except KeyboardInterrupt as error:
+        print(f"pactrain: {printable('; '.join(('interrupted', *getattr(error, '__notes__', ()))))}", file=sys.stderr)
         raise SystemExit(130) from None
     raise SystemExit(code)
 

@@ -134,16 +134,16 @@ def recertify(
             "a progressive or recursive certificate takes the whole of δ, so the test set can state nothing beside it"
         )
     facts = found.metrics["certificate"] | {"draws": draws, "objective": {}, "test": with_test}
-    return certificate_of(
-        found.posterior,
-        found.trained_on,
-        facts,
-        delta=delta,
-        seed=seed,
-        caveats=found.task.caveats,
-        earlier={},
-        progress=progress,
-    )
+    return _certified(run, found, facts, delta=delta, seed=seed, earlier={}, progress=progress)
+
+
+def _certified(run: Path, found: Rebuilt, facts: dict[str, Any], **options: Any) -> Certificate:
+    """The certificate of a run's posterior; facts that cannot be meant end in an error that names the file they are from."""
+
+    def make(noted: dict[str, Any]) -> Certificate:
+        return certificate_of(found.posterior, found.trained_on, noted, caveats=found.task.caveats, **options)
+
+    return made_from(run / "metrics.json", make, facts)
 
 
 @dataclass(frozen=True)
@@ -166,16 +166,9 @@ def make_again(run: Path, *, root: Path | None, outside: Outside = NOTHING, prog
     torch.set_num_threads(
         max(1, min(config["threads"], os.cpu_count() or 1))
     )  # sums are rounded by how they are shared out
-    again = certificate_of(
-        found.posterior,
-        found.trained_on,
-        found.metrics["certificate"],
-        delta=config["delta"],
-        seed=config["seed"],
-        caveats=found.task.caveats,
-        earlier=load_earlier(run),
-        progress=progress,
-    )
+    delta, seed, earlier = config["delta"], config["seed"], load_earlier(run)
+    facts = found.metrics["certificate"]
+    again = _certified(run, found, facts, delta=delta, seed=seed, earlier=earlier, progress=progress)
     model = _untrained(found)
     here = (versions(), machine(), torch.get_num_threads())
     torch.set_num_threads(before)

@@ -71,6 +71,9 @@ def _check_rows(arrays: Arrays, part: str, rows: int, width: int, path: str | Pa
     if (starts[1:] < starts[:-1]).any():
         raise DataError(f"{path}: {part}_indptr decreases; it must say where each row begins")
     if len(indices) and not 0 <= indices.min() <= indices.max() < width:
-        raise DataError(f"{path}: {part}_indices holds {indices.max()}; there are columns 0 to {width - 1}")
+        odd = indices.min() if indices.min() < 0 else indices.max()
+        raise DataError(f"{path}: {part}_indices holds {odd}; there are columns 0 to {width - 1}")
     if not np.isfinite(values).all():
         raise DataError(f"{path}: {part}_data holds NaN or infinity")
+    if values.dtype.itemsize not in (1, 4, 8):  # types that scipy and torch do not take
+        arrays[f"{part}_data"] = values.astype(np.float32)

@@ -35,7 +35,7 @@ class Posterior(RandomWeights):
 
     Args:
         model: Any module with parameters that require a gradient, all on one device.
-        prior: How prior stds are shared and where they start; by default `Prior()`, one std per layer.
+        prior: How prior stds are shared and where they start, a `Prior` or "layer", "tensor", "model"; by default one std per layer.
 
     Attributes:
         model: The module itself, whose parameters are the means.

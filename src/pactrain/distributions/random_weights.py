@@ -37,9 +37,9 @@ class RandomWeights(nn.Module):
     units: Tensor | None
     _unit_nats: Tensor
 
-    def __init__(self, model: nn.Module, prior: Prior | None = None) -> None:
+    def __init__(self, model: nn.Module, prior: str | Prior | None = None) -> None:
         super().__init__()
-        prior = prior or Prior()
+        prior = Prior.of(prior or Prior())
         self._layout = Layout(model, prior)
         self.model = model
         self.groups, self.names = self._layout.groups, self._layout.names

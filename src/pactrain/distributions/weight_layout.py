@@ -70,6 +70,10 @@ def _check_parameters(params: dict[str, nn.Parameter]) -> None:
             raise PactrainError(
                 f"parameter {name!r} has dtype {p.dtype}; only real floating-point weights can be random"
             )
+        if p.is_meta:
+            raise PactrainError(
+                f"parameter {name!r} is on the meta device, which holds no numbers; build it on a real one"
+            )
         if not bool(torch.isfinite(p).all()):
             raise PactrainError(f"parameter {name!r} holds a value that is not finite; the prior mean must be finite")
     devices = {p.device for p in params.values()}

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader, RandomSampler, SequentialSampler, Subset
 
 from pactrain.problem.augmentation import Transform
-from pactrain.problem.call_network import parts_of
+from pactrain.problem.call_network import check_plain, parts_of
 from pactrain.runtime.seeds import generator, seed_global
 
 EVALUATION_BATCH = 1024
@@ -315,4 +315,6 @@ def to_device(batch: Any, device: torch.device) -> Any:
         return type(batch)(*(to_device(v, device) for v in batch))
     if isinstance(batch, (tuple, list)):
         return type(batch)(to_device(v, device) for v in batch)
+    if isinstance(batch, Tensor):
+        check_plain(batch, "a part of a batch")
     return batch.to(device) if hasattr(batch, "to") else batch

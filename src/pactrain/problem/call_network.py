@@ -55,6 +55,14 @@ def parts_of(batch: Any) -> list[Any]:
     return list(batch) if isinstance(batch, (tuple, list)) else []
 
 
+def check_plain(part: Tensor, what: str) -> None:
+    """Raise DataError unless a tensor holds a number at each place."""
+    if part.layout is not torch.strided or part.is_nested or part.is_quantized or part.is_meta:
+        raise DataError(
+            f"{what} is a sparse, nested, quantised or meta tensor; pass a plain one, such as its to_dense()"
+        )
+
+
 def has_rows(batch: Any) -> bool:
     """True if all parts of a batch are tensors with one row per example."""
     parts = parts_of(batch)

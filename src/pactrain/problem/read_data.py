@@ -10,6 +10,7 @@ from torch.utils.data import DataLoader, Dataset, TensorDataset
 
 from pactrain.problem.augmentation import Augmented
 from pactrain.problem.batches import Batches, LoaderBatches, TensorBatches
+from pactrain.problem.call_network import check_plain
 from pactrain.problem.graph_nodes import is_graph, nodes_of
 from pactrain.runtime.errors import DataError
 
@@ -125,11 +126,7 @@ def _numbers(part: Any) -> bool:
 
 def _tensor(part: Any, position: int, role: str, dtype: torch.dtype) -> Tensor:
     if isinstance(part, Tensor):
-        if part.layout is not torch.strided or part.is_nested or part.is_quantized or part.is_meta:
-            raise DataError(
-                f"array {position} of the {role} data is a sparse, nested, quantised or meta tensor; pass a plain one, such as "
-                "its to_dense(), or batches of your own making"
-            )
+        check_plain(part, f"array {position} of the {role} data")
         tensor = part.detach()
     else:
         if np.ma.is_masked(part):
@@ -178,6 +175,6 @@ def _check_rows(tensors: tuple[Tensor, ...], role: str) -> None:
         if t.is_floating_point() and not bool(torch.isfinite(t).all()):
             bad = (~torch.isfinite(t.reshape(len(t), -1))).any(1).nonzero()[0].item()
             raise DataError(
-                f"array {i} of the {role} data holds NaN or infinity, first in row {bad}; "
+                f"array {i} of the {role} data holds NaN, infinity or a number too large for {t.dtype}, first in row {bad}; "
                 "impute or drop such rows (the command line imputes missing values)"
             )

@@ -1,7 +1,7 @@
 """Measuring the untrained network: its scores, the number of examples, and errors about shapes that do not fit."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -24,14 +24,18 @@ def training_mode(model: nn.Module) -> None:
 
 @contextmanager
 def shapes_named(sample: Any) -> Iterator[None]:
-    """Add the shape of the data to torch's error about two matrices that do not fit."""
+    """Add the shape of the data to the error of a network that does not take it."""
     try:
         yield
-    except RuntimeError as error:
-        first = sample[0] if isinstance(sample, (tuple, list)) else None
+    except (RuntimeError, TypeError) as error:
+        first = sample[0] if isinstance(sample, (tuple, list)) else sample
         others = isinstance(error, (PactrainError, torch.OutOfMemoryError, NotImplementedError))
-        if others or not isinstance(first, torch.Tensor):
+        others |= isinstance(error, TypeError) and "forward()" not in str(error)  # of the user's own code
+        if others or not isinstance(first, torch.Tensor | Mapping):
             raise
+        if isinstance(first, Mapping):
+            keys = ", ".join(map(str, first))
+            raise DataError(f"network and loss do not take a batch with the keys {keys}: {error}") from error
         advice = ""
         if "type" in str(error):
             advice = f". These are {first.dtype}: let your batches hold numbers of the network's type, as in x.float()"

@@ -59,7 +59,13 @@ class RunFolder:
             with folder._errors():
                 stack.enter_context(_held(folder.path))
                 folder._begin(config)
-            yield folder
+            try:
+                yield folder
+            except KeyboardInterrupt as error:
+                if folder.checkpoint() is not None:
+                    kept = f"the training is kept in {path} up to its last checkpoint"
+                    error.add_note(f"{kept}; go on with resume=True (--resume)")
+                raise
 
     def _begin(self, config: dict[str, Any]) -> None:
         """Write the configuration of a new run, or compare it with that of the run to go on with."""
@@ -172,6 +178,8 @@ def check_free(path: Path) -> None:
     except (OSError, ValueError) as error:
         raise RunError(f"{str(path)!r} cannot be used as a run folder ({error}); choose another") from error
     if not free:
+        if not path.is_dir():
+            raise RunError(f"{path} is no folder; choose another for the run")
         raise RunError(f"{path} already exists and is not empty; resume it (resume=True, --resume) or choose another")
 
 

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader, Dataset
 
 from pactrain.distributions.posterior import Posterior
 from pactrain.problem.batches import EVALUATION_BATCH
-from pactrain.problem.call_network import scores_of
+from pactrain.problem.call_network import check_plain, scores_of
 from pactrain.problem.losses import Meaning
 from pactrain.problem.module_modes import evaluating
 from pactrain.problem.probabilities import SOFTMAX_LAST, name_of_probabilities
@@ -214,8 +214,7 @@ def _tensor(part: Any) -> Tensor:
             f"the inputs are a {type(part).__name__}; pass the inputs alone, without targets, as one tensor, array or frame"
         )
     tensor = part.detach() if isinstance(part, Tensor) else _from_numpy(part)
-    if tensor.layout is not torch.strided:
-        raise DataError("the inputs are a sparse tensor; pass its to_dense()")
+    check_plain(tensor, "an array of inputs")
     if not tensor.ndim:
         raise DataError(f"the inputs are {part!r:.60}, without rows")
     if tensor.is_floating_point() and not torch.isfinite(tensor).all():

@@ -16,7 +16,7 @@ LEAST_SHARE = 1e-100
 
 def check_share(name: str, value: Any, meaning: str) -> float:
     """Make a plain number of a share, which may be one of numpy's; raise PactrainError unless it is strictly between 0 and 1."""
-    if not _is_real(value) or not 0 < value < 1:
+    if not is_real(value) or not 0 < value < 1:
         raise PactrainError(f"{name}={value!r:.60} must lie strictly between 0 and 1; {meaning}")
     if value < LEAST_SHARE:
         raise PactrainError(f"{name}={value!r:.60} is below {LEAST_SHARE}, too small to compute with; {meaning}")
@@ -52,5 +52,6 @@ def check_callables(name: str, values: Any, example: str) -> None:
         raise PactrainError(f"{name} holds {odd[0]!r:.60}, which cannot be called")
 
 
-def _is_real(value: Any) -> bool:
+def is_real(value: Any) -> bool:
+    """True for a number, of Python or numpy, that is no truth value."""
     return isinstance(value, Real) and not isinstance(value, bool)

@@ -1,4 +1,4 @@
-"""Handling of Ctrl-C: the first stops at the next safe moment, the second at once; some work is never cut short."""
+"""Handling of Ctrl-C: in training the first stops after the present step, the second at once; some work is never cut short."""
 
 import signal
 import threading

@@ -19,7 +19,9 @@ from pactrain.problem.input_types import as_network_takes
 from pactrain.problem.losses import AnyLoss, Loss, per_example
 from pactrain.problem.module_modes import batch_statistics
 from pactrain.problem.read_data import as_batches
+from pactrain.problem.untrained import shapes_named
 from pactrain.runtime import distributed
+from pactrain.runtime.arguments import check_whole
 from pactrain.runtime.errors import PactrainError, TrainingError
 from pactrain.runtime.events import Callback, Event, silent
 from pactrain.runtime.seeds import generator
@@ -75,6 +77,9 @@ def estimate_moment(
         >>> moment.n
         50
     """
+    if not isinstance(posterior, Posterior):
+        raise PactrainError(f"the scan takes a pactrain.Posterior, not {type(posterior).__name__}")
+    check_whole("draws", draws, 1)
     device = posterior.log_std.device
     batches = as_batches(data, batch_size=None, device=device, dtype=posterior.means()[0].dtype)
     first = next(iter(batches.ordered()), None)
@@ -83,16 +88,22 @@ def estimate_moment(
     loss = as_loss(loss, first, posterior.model)
     if batches is not data:
         as_network_takes(posterior.model, batches, loss)
-    gamma_grid = np.asarray(list(gammas) if gammas is not None else log_grid(0.5, 200.0, 40), dtype=np.float64)
-    std_grid = np.asarray(list(log_stds) if log_stds is not None else np.linspace(*LOG_STD_RANGE, 15))
-    if draws < 1 or (np.diff(std_grid) <= 0).any() or (gamma_grid <= 0).any() or (np.diff(gamma_grid) <= 0).any():
-        raise PactrainError("the scan needs at least one draw, and increasing positive γ and increasing log-stds")
-    with batch_statistics(posterior.model):
+    gamma_grid, std_grid = _grids(gammas, log_stds)
+    with shapes_named(first), batch_statistics(posterior.model):
         count = n if n is not None else _count(posterior, batches.ordered(), loss)
         subset = batches.subset(max_examples, seed)
         used = count if max_examples >= count else _count(posterior, subset, loss)
         rows, measured = _scan(posterior, subset, loss, gamma_grid, std_grid, draws, seed, progress)
     return _finite_part(rows, std_grid, gamma_grid, n=count, n_used=used, measured=measured)
+
+
+def _grids(gammas: Iterable[float] | None, log_stds: Iterable[float] | None) -> tuple[Array, Array]:
+    """The values of γ and of log-stds at which the moment is measured."""
+    gamma_grid = np.asarray(list(gammas) if gammas is not None else log_grid(0.5, 200.0, 40), dtype=np.float64)
+    std_grid = np.asarray(list(log_stds) if log_stds is not None else np.linspace(*LOG_STD_RANGE, 15))
+    if (np.diff(std_grid) <= 0).any() or (gamma_grid <= 0).any() or (np.diff(gamma_grid) <= 0).any():
+        raise PactrainError("the scan needs increasing positive γ and increasing log-stds")
+    return gamma_grid, std_grid
 
 
 @torch.no_grad()

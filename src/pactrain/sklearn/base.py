@@ -21,6 +21,7 @@ from pactrain.certification.before_training import Described
 from pactrain.certification.caveats import seen_before
 from pactrain.certification.certificate import Certificate
 from pactrain.certification.statement import Caveat
+from pactrain.data.cell_values import check_size
 from pactrain.data.splits import fitting_rows
 from pactrain.data.task import STANDARDISED
 from pactrain.distributions.posterior import Posterior
@@ -31,6 +32,7 @@ from pactrain.problem.losses import AnyLoss, Loss
 from pactrain.problem.module_modes import evaluating
 from pactrain.problem.uncounted_part import uncounted_part
 from pactrain.rules.rules import Rules
+from pactrain.runs.prediction import finite
 from pactrain.runtime.errors import DataError, PactrainError
 from pactrain.runtime.seeds import seed_global
 
@@ -86,6 +88,8 @@ class PACBayesEstimator(BaseEstimator):  # type: ignore[misc]
 
     def _train(self, x: Array, target: Array, loss: Loss, outputs: int, caveats: list[Caveat]) -> None:
         """Fit the network on validated rows and keep the result."""
+        if self.standardize:
+            check_size(x, "X")
         self.scaler_ = StandardScaler().fit(x[self._fitting(len(x))]) if self.standardize else None
         self.n_outputs_ = outputs
         if self.standardize and not uncounted_part(self.prior_data, self.certificate):
@@ -151,13 +155,13 @@ class PACBayesEstimator(BaseEstimator):  # type: ignore[misc]
         """The mean network's outputs, in float64."""
         parts = self._parts(x)
         with evaluating(self.model_):
-            return torch.cat([self.model_(part).double().cpu() for part in parts])
+            return finite(torch.cat([self.model_(part).double().cpu() for part in parts]))
 
     def _drawn(self, x: Any, draws: int) -> tuple[Tensor, Tensor]:
         """Mean and spread of the randomised predictor: of probabilities, where there are some."""
         parts = self._parts(x)
         found = [self.posterior_.predict(part, draws=draws, seed=self.seed_) for part in parts]
-        return torch.cat([p.mean for p in found]).cpu(), torch.cat([p.std for p in found]).cpu()
+        return finite(torch.cat([p.mean for p in found])).cpu(), torch.cat([p.std for p in found]).cpu()
 
     # -- saving ----------------------------------------------------------------------------------------------------
 

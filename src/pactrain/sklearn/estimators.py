@@ -21,6 +21,7 @@ from torch import Tensor, nn
 
 from pactrain.certification.caveats import BALANCED
 from pactrain.certification.statement import Caveat
+from pactrain.data.cell_values import check_size
 from pactrain.data.task import scaled_target
 from pactrain.distributions.prior import Prior
 from pactrain.problem.as_loss import as_loss
@@ -255,6 +256,7 @@ class PACBayesRegressor(RegressorMixin, PACBayesEstimator):  # type: ignore[misc
         refuse(refused)
         X, y = validate_data(self, X, y, dtype=np.float64, multi_output=True, y_numeric=True, ensure_min_samples=2)
         y = np.asarray(y, dtype=np.float64)
+        check_size(y, "y")
         self._choose_seed()
         fitted = y[self._fitting(len(y))]
         self.target_mean_, scale = fitted.mean(axis=0), fitted.std(axis=0)

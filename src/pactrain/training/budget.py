@@ -5,6 +5,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from pactrain.runtime.arguments import check_whole
 from pactrain.runtime.errors import PactrainError
 
 if TYPE_CHECKING:
@@ -28,6 +29,10 @@ class Budget:
     seconds: float = math.inf
     epochs: int | None = None
     started: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.epochs is not None:
+            check_whole("epochs", self.epochs, 1)
 
     def of(self, seconds: float) -> "Budget":
         """This budget with so much time."""

@@ -4,7 +4,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -161,6 +161,10 @@ class Options:
                 self.stop_requests.append(True)
 
         return notify
+
+    def stopped_by(self, pressed: Callable[[], bool]) -> "Options":
+        """Options whose `stop` is true after Ctrl-C, and once a callback has asked for an end."""
+        return replace(self, stop=lambda: pressed() or bool(self.stop_requests))
 
     def reading(self, loss: str | AnyLoss | None) -> Reading:
         """How the data is read, with a loss of the user's choice."""

@@ -3,7 +3,6 @@
 import itertools
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any
 
 import torch
@@ -13,7 +12,7 @@ from pactrain.problem.batches import rows
 from pactrain.problem.call_network import has_rows, rows_at
 from pactrain.problem.losses import Loss, per_example
 from pactrain.runtime import distributed
-from pactrain.runtime.arguments import check_whole
+from pactrain.runtime.arguments import check_whole, is_real
 from pactrain.runtime.errors import DataError, PactrainError, TrainingError
 
 PRECISIONS = {
@@ -49,7 +48,7 @@ class Computing:
                 f"precision={self.precision!r} is not known; use 'bf16' or 'fp32' (float16's range is too small for the stds)"
             )
         check_whole("accumulate", self.accumulate, 1)
-        if self.clip_norm is not None and not (isinstance(self.clip_norm, Real) and self.clip_norm > 0):
+        if self.clip_norm is not None and not (is_real(self.clip_norm) and self.clip_norm > 0):
             raise PactrainError(f"clip_norm={self.clip_norm!r} must be a number above zero, or None for no limit")
 
     def losses(self, loss: Loss, model: nn.Module, batch: Any) -> Tensor:

@@ -1,4 +1,4 @@
-"""The surroundings of a run: device, seeds, threads, Ctrl-C and notes are set up for it and restored afterwards."""
+"""The surroundings of a run: device, seeds, threads and notes are set up for it and restored afterwards."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -17,7 +17,6 @@ from pactrain.runtime.devices import fresh_casts
 from pactrain.runtime.errors import PactrainError
 from pactrain.runtime.events import Callback, Event
 from pactrain.runtime.gave_up import collected
-from pactrain.runtime.interrupts import deferred
 from pactrain.runtime.progress import watched
 from pactrain.runtime.seeds import own_randomness
 from pactrain.training.options import Options
@@ -25,14 +24,14 @@ from pactrain.training.options import Options
 
 @contextmanager
 def session(model: nn.Module, options: Options) -> Iterator[Options]:
-    """Bring the network to its device, and keep randomness, modes, autocast and Ctrl-C to the run inside the block.
+    """Bring the network to its device, and keep randomness, modes and autocast to the run inside the block.
 
     Args:
         model: The network that is to be trained.
         options: What the caller asked for.
 
     Yields:
-        The same options, with `stop`, `skipped_rules` and `until_end` at work, and a bar among the callbacks if somebody is looking.
+        The same options, with `skipped_rules` and `until_end` at work, and a bar among the callbacks if somebody is looking.
 
     Raises:
         PactrainError: This is not a network that can be trained.
@@ -44,20 +43,13 @@ def session(model: nn.Module, options: Options) -> Iterator[Options]:
         own_randomness(options.where, options.seed),
         restored_modes(model),
         fresh_casts(),
-        deferred() as stop,
         collected() as skipped_rules,
         ExitStack() as until_end,
     ):
         progress = False if distributed.rank() else options.progress
         callbacks = until_end.enter_context(watched(options.callbacks, progress=progress))
-        wished, weighed = options.stop_requests, [_noticing(model, callback, options.changed) for callback in callbacks]
-        yield replace(
-            options,
-            callbacks=weighed,
-            stop=lambda: stop() or bool(wished),
-            skipped_rules=skipped_rules,
-            until_end=until_end,
-        )
+        noticed = [_noticing(model, callback, options.changed) for callback in callbacks]
+        yield replace(options, callbacks=noticed, skipped_rules=skipped_rules, until_end=until_end)
 
 
 def _noticing(model: nn.Module, callback: Callback, changed: list[str]) -> Callback:

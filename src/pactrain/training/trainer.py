@@ -16,7 +16,7 @@ from torch import Tensor
 from pactrain.distributions.posterior import Posterior, Snapshot
 from pactrain.problem.read import Problem
 from pactrain.runtime import distributed
-from pactrain.runtime.errors import TrainingError
+from pactrain.runtime.errors import PactrainError, TrainingError
 from pactrain.runtime.seeds import derive, seed_global
 from pactrain.training.closed_form_steps import closed_form, curvature_step, first_weight, follow_bound
 from pactrain.training.curvature import CurvatureStds
@@ -64,6 +64,8 @@ class Trainer:
         if not own:
             groups = param_groups(posterior, stds=self.curvature is None)
             self.optimizer = plan.optimizer(groups) if plan.optimizer else adam(groups, (plan.lr, rules.std_lr))
+            if not isinstance(self.optimizer, torch.optim.Optimizer):
+                raise PactrainError(f"optimizer= returned {self.optimizer!r:.60}, and must return a torch optimiser")
         self.base_rates = [float(group["lr"]) for group in self.optimizer.param_groups] if self.optimizer else []
         self.lr = self.rate = plan.lr
         self.part = 1.0
