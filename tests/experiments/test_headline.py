@@ -36,6 +36,7 @@ def test_all_methods_take_the_same_number_of_steps(cifar: Path) -> None:
     assert len({run.identity for runs in plan.values() for run in runs}) == 4
 
 
+@pytest.mark.slow
 def test_curves_and_scores_come_from_the_store_and_from_unfinished_folders(cifar: Path) -> None:
     here, declared = Here(cifar), small("auto", "authors", "adam", epochs=3)
     plan = h.plan_of(declared, seeds=1, unfinished=cifar / "unfinished")

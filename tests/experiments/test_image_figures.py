@@ -4,11 +4,14 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from pactrain.experiments import image_drawings as draw
 from pactrain.experiments.image_figures import FIGURES, Curves, carry_out_curves
 from tests.experiments.small_images import Here
 
 
+@pytest.mark.slow
 def test_figures_of_small_runs(cifar: Path) -> None:
     here = Here(cifar)
     tiny: dict[str, Any] = {

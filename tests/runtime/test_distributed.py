@@ -83,6 +83,7 @@ main(sys.argv[1:])
 """
 
 
+@pytest.mark.slow
 def test_a_rank_that_dies_ends_the_job_and_the_run_resumes(tmp_path: Path) -> None:
     (tmp_path / "killer.py").write_text(KILLER)
     words = train("run", "--budget", "6 epochs")[2:]
