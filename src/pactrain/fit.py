@@ -72,7 +72,7 @@ def fit(
         budget: 60 or "60s", "5m": the most time that the call may take. Where it is short, scores and certificate are measured on
             as many rows as there is time for, and say so. "100 epochs": the most passes over the data.
         prior_data: Part of the data on which the prior is trained first; only the rest is counted in the bound. A budget in
-            epochs is that of the training after it; the prior takes as large a part of as many epochs before.
+            epochs is that of the training after it; the prior's own training takes this part of as many epochs before.
         optimizer: A function from parameter groups to a torch optimiser; by default ours.
         callbacks: Functions that hear of progress, each called with an `Event`.
         progress: True draws a bar, False none; by default there is one in a terminal and in a notebook.
