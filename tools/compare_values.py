@@ -72,7 +72,8 @@ def normal(text: str) -> str:
     for name, folder in (("<folder>", os.getcwd()), ("<checkout>", os.environ["COMPARED_CHECKOUT"])):
         text = text.replace(folder, name)
     text = re.sub(r"<checkout>/src/pactrain[\w/]*\.py(:\d+|\", line \d+)", "<source>", text)
-    text = re.sub(r"\b\d+(\.\d+)?(?=[ \xa0]?(s|ms|min)\b)", "<time>", text)
+    text = re.sub(r"\b\d+(\.\d+)?(?=([ \xa0]|\\u00a0)?(s|ms|min)\b)", "<time>", text)
+    text = re.sub(r"\d+(:\d\d)+ left", "<time> left", text)
     text = re.sub(r"about \d+ min", "about <time> min", text)
     text = re.sub(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?", "<date>", text)
     text = re.sub(r'"seconds": \d+(\.\d+)?', '"seconds": <time>', text)
