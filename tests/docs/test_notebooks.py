@@ -46,4 +46,4 @@ def test_outputs_are_not_kept(path: Path) -> None:
 @pytest.mark.filterwarnings("ignore")  # of the kernel's own machinery
 def test_a_notebook_runs(path: Path, tmp_path: Path) -> None:
     page = page_of(executed(path.read_text(), tmp_path))
-    assert re.search(SAYS[path.stem], page), page
+    assert re.search(SAYS[path.stem], " ".join(page.split())), page  # lines may be broken anywhere
