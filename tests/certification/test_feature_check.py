@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from pactrain import Posterior
-from pactrain.certification.feature_check import RIDGE, clearly_better, read_out
+from pactrain.certification.feature_check import FEWEST, RIDGE, clearly_better, read_out
 from pactrain.certification.prior_check import initial_caveats
 from pactrain.problem.batches import TensorBatches
 from pactrain.problem.constant_answer import best_constant
@@ -47,6 +47,11 @@ class Twice(nn.Module):
 @pytest.mark.parametrize("model", [nn.Flatten(), Twice()], ids=["no layer", "other rows"])
 def test_features_that_are_not_known(model: nn.Module) -> None:
     assert read_out(model, [coin_flips(30)], CE) is None
+
+
+@pytest.mark.parametrize("count", [1, 2, FEWEST - 1])
+def test_nothing_is_read_out_of_few_examples(count: int) -> None:
+    assert read_out(network(), [coin_flips(count)], CE) is None
 
 
 def test_features_of_which_one_is_constant_or_none_is_a_number() -> None:

@@ -18,6 +18,9 @@ RIDGE = 0.1
 CLEARLY = 3.1
 """Standard errors that chance exceeds once in a thousand times."""
 
+FEWEST = 20
+"""Examples below which nothing is read out: guessing ten of ten is once in a thousand times a matter of chance, too."""
+
 Layer = nn.Linear | nn.modules.conv._ConvNd
 
 
@@ -30,7 +33,7 @@ def read_out(model: nn.Module, subset: list[Any], loss: Loss) -> tuple[Tensor, T
         loss: The user's own loss, which knows the targets.
 
     Returns:
-        Both, or None where the features of an example, or its one target, cannot be told.
+        Both, or None where the features of an example, or its one target, cannot be told, or examples are too few.
     """
     met: list[Any] = []
 
@@ -47,6 +50,8 @@ def read_out(model: nn.Module, subset: list[Any], loss: Loss) -> tuple[Tensor, T
             features.append(met[0].flatten(1).double())
             targets.append(target if target.ndim == 1 else target.flatten(1))
     if any(t.ndim != targets[0].ndim for t in targets) or (targets[0].ndim > 1 and loss.task == "classification"):
+        return None
+    if sum(map(len, targets)) < FEWEST:
         return None
     x, y = torch.nan_to_num(torch.cat(features)), torch.cat(targets)
     y = F.one_hot(y.long() - int(y.min())) if loss.task == "classification" else y[:, None] if y.ndim == 1 else y
