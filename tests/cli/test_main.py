@@ -136,7 +136,7 @@ def test_own_network_from_a_file(tmp_path: Path) -> None:
             ["train", "--data", "none.csv", "--target", "y", "--model", "cnn"],
             "model 'cnn' is not known",
         ),  # before reading
-        (["train", "--data", "iris", "--out", __file__], "already exists"),
+        (["train", "--data", "iris", "--out", __file__], "is no folder"),
         (["train", "--data", "iris", "--loss", "mse"], "does not fit a classification target"),
         (["train", "--data", "iris", "--budget", "soon"], "not understood"),
         (["train", "--data", "iris", "--resume"], "no unfinished run"),

@@ -138,6 +138,8 @@ def main(way: str) -> None:
     found: dict[str, Any] = {"n": prepared.bound.n, "accuracy": float((scores.argmax(1) == y).double().mean())}
     found |= {"log_std": posterior.log_std.tolist(), "means": [p.tolist() for p in posterior.means()]}
     Path(f"rank{os.environ['RANK']}.json").write_text(json.dumps(found))
+    if torch.distributed.is_initialized():
+        torch.distributed.destroy_process_group()  # otherwise its threads may outlive the interpreter, which aborts
 
 
 if __name__ == "__main__":

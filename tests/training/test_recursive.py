@@ -78,7 +78,7 @@ def test_the_divergence_of_earlier_levels_weighs_less(monkeypatch: pytest.Monkey
 
     monkeypatch.setattr("pactrain.training.train.end_level", watched)
     pactrain.fit(build("mlp"), rows(320), **RUN)
-    assert parts == pytest.approx([0.5**2.5, 0.5**2, 0.5**1.5, 0.5, 0.5**0.5])
+    assert parts == pytest.approx([0.5**5, 0.5**4, 0.5**3, 0.5**2, 0.5])
 
 
 def test_rebasing_makes_the_divergence_zero_and_can_be_taken_back() -> None:
