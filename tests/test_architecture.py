@@ -98,8 +98,7 @@ def test_files_and_functions_are_short() -> None:
         for node in ast.walk(ast.parse(path.read_text()))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
-    assert {name for name, lines in functions.items() if lines > 60} <= {"fit.py: fit"}  # which describes 25 arguments
-    assert functions["fit.py: fit"] < 75
+    assert {name: lines for name, lines in functions.items() if lines > 60} == {}
 
 
 ACROSS = {"attacks", "docs", "faults", "oracle", "statistics", "tools"}

@@ -34,7 +34,7 @@ from pactrain.training.options import (
 from pactrain.training.session import reading, session
 from pactrain.training.start import make_start
 from pactrain.training.train import train
-from pactrain.training.unknown_options import ROWS, UnknownOption, refuse
+from pactrain.training.unknown_options import refuse
 
 __all__ = ["Result", "fit"]
 
@@ -46,20 +46,16 @@ def fit(
     budget: str | float | Budget | None = None, prior_data: float = 0.0, optimizer: OptimizerFactory | None = None,
     callbacks: Sequence[Callback] = (), progress: bool | None = None, out: str | Path | None = None, resume: bool = False,
     class_weight: ClassWeight | None = None, sample_weight: Any = None, metrics: Metrics | None = None,
-    precision: str | None = None, accumulate: int = 1, clip_norm: float | None = None, certificate: str = "standard",
-    **unknown: Any,
+    precision: str | None = None, accumulate: int = 1, clip_norm: float | None = None, certificate: str = "standard", **unknown: Any,
 ) -> Result:  # fmt: skip
     """Train `model` in place by minimising a PAC-Bayes bound on `data`; nothing has to be tuned.
 
     Args:
         model: Any torch module; its weights at the call are the mean of the prior.
-        data: `(X, y)`, a Dataset, a DataLoader, any re-iterable of batches, or a torch-geometric `Data`, whose train_mask (or
-            all labelled nodes) is trained on. `pactrain.augmented((X, y))` flips and crops images; `Described` (in
-            `pactrain.certification.before_training`) states reasons why the certificate's assumptions may not hold.
-        *more: Refused: X and y are one pair.
-        loss: A name (see `pactrain.problem.named_losses.LOSSES`), a loss of torch such as `nn.CrossEntropyLoss(weight=w)`, or a
-            function `loss(output, target)` or `loss(predict, batch)` that returns one loss per example. By default: cross-entropy
-            for classes, binary cross-entropy for one or several 0/1 targets, mse for amounts.
+        data: `(X, y)`, a Dataset, a DataLoader, any re-iterable of batches, or a torch-geometric `Data`, whose train_mask (or all labelled nodes) is
+            trained on. `pactrain.augmented((X, y))` flips and crops images; `Described` states why the certificate's assumptions may not hold.
+        loss: A name, a loss of torch such as `nn.CrossEntropyLoss(weight=w)`, or a function `loss(output, target)` or `loss(predict, batch)` that returns
+            one loss per example. By default: cross-entropy for classes, binary cross-entropy for one or several 0/1 targets, mse for amounts.
         prior: "layer", "tensor", "model" (what shares one standard deviation), or a `Prior`.
         bound: "auto" (what the preset says); "cgf" or "paper", the two forms of the bound for unbounded losses; "kl", "quad",
             "lambda", "classic", "catoni", "bbb" for losses in [0, 1] (cross-entropy is clipped); "subgaussian", "cgf_rodriguez".
@@ -69,25 +65,21 @@ def fit(
         calibration: Data from which `result.predict(X, coverage=0.9)` makes intervals and sets; by default the test data.
         device: "cpu", "cuda", or "auto".
         seed: Decides everything random.
-        budget: 60 or "60s", "5m": the most time that the call may take. Where it is short, scores and certificate are measured on
-            as many rows as there is time for, and say so. "100 epochs": the most passes over the data.
-        prior_data: Part of the data on which the prior is trained first; only the rest is counted in the bound. A budget in
-            epochs is that of the training after it; the prior's own training takes this part of as many epochs before.
+        budget: 60 or "60s", "5m": the most time that the call may take; scores and certificate are then measured on as many rows as there is time
+            for, and say so. "100 epochs": the most passes over the data.
+        prior_data: Part of the data that trains the prior, in this part of as many further epochs; only the rest is counted in the bound.
         optimizer: A function from parameter groups to a torch optimiser; by default ours.
         callbacks: Functions that hear of progress, each called with an `Event`.
         progress: True draws a bar, False none; by default there is one in a terminal and in a notebook.
-        out: A run folder to write, with checkpoints.
-        resume: Go on from the last checkpoint in `out`.
-        class_weight: Weights of the classes in the loss: one per class, {class: weight}, or "balanced".
-        sample_weight: Weights of the training rows in the loss.
+        out, resume: A run folder to write, with checkpoints; resume=True goes on from the last one in it.
+        class_weight, sample_weight: Weights in the loss: of classes (one per class, {class: weight}, or "balanced"), and of training rows.
         metrics: Scores of your own, {name: function of outputs and targets}, in the history and in `result.metrics`.
         precision: "bf16" trains under bfloat16 autocast; the certificate is measured in the network's own precision.
         accumulate: Pieces in which each batch goes through the network; less memory, the same steps.
         clip_norm: Largest norm of a step's gradient.
-        certificate: "standard", from the posterior's divergence and its risk on the counted rows; or "progressive", for
-            classification: the network is judged by each block of the second half of the rows before it is trained on it; or
-            "recursive", likewise: what each part of the rows has taught is the prior for the next, and no row is lost to the bound.
-        **unknown: Refused, with what replaces it.
+        certificate: "standard", from the posterior's divergence and its risk on the counted rows; "progressive", for classification: each block of
+            the second half of the rows judges the network before it is trained on it; or "recursive": each part gives the prior for the next.
+        *more, **unknown: Refused, with what replaces them.
 
     Returns:
         The trained network with its posterior, certificate and history.
@@ -100,14 +92,11 @@ def fit(
         >>> fit(nn.Linear(3, 2), (X, (X[:, 0] > 0).long())).metrics["train"]["accuracy"] > 0.9
         True
     """
-    if more:
-        raise UnknownOption(f"fit takes two positional arguments, and got {2 + len(more)}: {ROWS}")
-    refuse(unknown, known=fit.__kwdefaults__ or ())
+    refuse(more, unknown, known=fit.__kwdefaults__ or ())
     options = Options(
-        prior=prior, bound=bound, preset=preset, delta=delta, device=device, seed=seed, budget=budget,
-        prior_data=prior_data, optimizer=optimizer, callbacks=callbacks, progress=progress, out=out, resume=resume,
-        class_weight=class_weight, sample_weight=sample_weight, metrics=metrics or {}, certificate=certificate,
-        computing=Computing(precision=precision, accumulate=accumulate, clip_norm=clip_norm),
+        prior=prior, bound=bound, preset=preset, delta=delta, device=device, seed=seed, budget=budget, prior_data=prior_data, optimizer=optimizer,
+        callbacks=callbacks, progress=progress, out=out, resume=resume, class_weight=class_weight, sample_weight=sample_weight,
+        metrics=metrics or {}, certificate=certificate, computing=Computing(precision=precision, accumulate=accumulate, clip_norm=clip_norm),
     )  # fmt: skip
     return _fit(model, Described.of(data), test, calibration=calibration, loss=loss, requested=options)
 

@@ -95,7 +95,7 @@ def gaps(name: str, thing: Any) -> Iterator[str]:
     yield from (
         f"{name}: {part} is not described"
         for part in wanted
-        if not re.search(rf"^    \**{part}( \(.*\))?: \S", text, re.M)
+        if not re.search(rf"^    (\**\w+, )*\**{part}(, \**\w+)*( \(.*\))?: \S", text, re.M)
     )
 
 

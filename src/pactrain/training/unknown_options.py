@@ -1,7 +1,7 @@
 """Error messages for arguments that other libraries have and `fit` does not: each names the replacement."""
 
 import difflib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pactrain.runtime.errors import PactrainError
@@ -48,17 +48,18 @@ class UnknownOption(PactrainError, TypeError):
     """A keyword that a function does not have."""
 
 
-def refuse(given: Mapping[str, Any], known: Iterable[str]) -> None:
-    """Say what replaces each unknown keyword.
+def refuse(more: Sequence[Any], given: Mapping[str, Any], known: Iterable[str]) -> None:
+    """Say what replaces further positional arguments, and each unknown keyword.
 
     Args:
+        more: Positional arguments after the first two.
         given: Unknown keywords with their values.
         known: Keywords that there are.
 
     Raises:
         UnknownOption: If there are any.
     """
-    lines = []
+    lines = [f"fit takes two positional arguments, and got {2 + len(more)}: {ROWS}"] if more else []
     for name in given:
         near = difflib.get_close_matches(name, list(known), n=1)
         hint = REPLACED.get(name) or (f"did you mean {near[0]}=?" if near else f"it takes {', '.join(known)}")
